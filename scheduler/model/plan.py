@@ -1,0 +1,179 @@
+"""The plan file as values: what people and agents agree on. Normal form only, no reading, no defaults of a machine.
+
+Durations are integer milliseconds. Edges live at the dependent, sorted by task id. `defaults` are already
+merged into each task, so two files that mean the same have the same normal form and the same hash.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Discriminator, Field, StrictBool, Tag
+
+from scheduler.model.agents import AgentSpec
+from scheduler.model.base import Frozen, Json
+
+FORMAT = 1
+ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
+SYSTEM_PREFIX = "_"
+INTEGRATE = "_integrate"
+ACCEPTANCE = "_acceptance"
+
+TaskId = Annotated[str, Field(pattern=ID_PATTERN)]
+Millis = Annotated[int, Field(gt=0)]
+
+
+class When(StrEnum):
+    """What an edge waits for."""
+
+    VERIFIED = "verified"
+
+
+class Edge(Frozen):
+    """One blocker of a task."""
+
+    task: str
+    when: When = When.VERIFIED
+
+
+class Scope(Frozen):
+    """Paths that a result may touch (`path`, `dir/**` or `**`), and paths that it never may."""
+
+    write: tuple[str, ...] = ("**",)
+    protect: tuple[str, ...] = ()
+
+
+class Retries(Frozen):
+    """Charged attempts beyond the first, and the pause between them (doubling, capped, with jitter)."""
+
+    max: Annotated[int, Field(ge=0, le=100)] = 2
+    backoff: Annotated[int, Field(ge=0)] = 5_000
+    max_backoff: Annotated[int, Field(ge=0)] = 300_000
+
+
+class Env(Frozen):
+    """Environment of the agent. `pass` and `secrets` are names read from the worker's own environment at start;
+    their values are never stored. Checks get `pass` and `set`, never `secrets`."""
+
+    pass_: Annotated[tuple[str, ...], Field(alias="pass")] = ()
+    set: dict[str, str] = {}
+    secrets: tuple[str, ...] = ()
+
+
+class RunCheck(Frozen):
+    """A shell command in the check tree; it accepts when it exits 0."""
+
+    run: Annotated[str, Field(min_length=1)]
+    timeout: Millis | None = None
+    env: dict[str, str] = {}
+
+
+class ExitCheck(Frozen):
+    """The agent's terminal event was seen, its exit code is 0, and its scope was kept."""
+
+    exit: Literal[True]
+
+
+class OutputsRule(Frozen):
+    """A JSON Schema (draft 2020-12) that the task's outputs must satisfy. The field is written `schema`."""
+
+    schema_: Annotated[dict[str, Json], Field(alias="schema")]
+
+
+class OutputsCheck(Frozen):
+    """The task's outputs match a schema."""
+
+    outputs: OutputsRule
+
+
+class FileRule(Frozen):
+    """A file of the result: it exists, and when asked is not empty or has this content."""
+
+    path: Annotated[str, Field(min_length=1)]
+    nonempty: StrictBool = False
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+
+
+class FileCheck(Frozen):
+    """A file of the result."""
+
+    file: FileRule
+
+
+class DiffRule(Frozen):
+    """What the result's diff against its base must look like; `only` takes the patterns of a scope."""
+
+    nonempty: StrictBool = False
+    only: tuple[str, ...] | None = None
+
+
+class DiffCheck(Frozen):
+    """The result's diff against its base."""
+
+    diff: DiffRule
+
+
+CHECK_KINDS = ("run", "exit", "outputs", "file", "diff")
+
+
+def check_kind(value: object) -> str | None:
+    """The kind of a check is the one key of its mapping that names a kind; None when there is not exactly one."""
+    if isinstance(value, Frozen):
+        found = [kind for kind in CHECK_KINDS if kind in type(value).model_fields]
+    elif isinstance(value, dict):
+        found = [kind for kind in CHECK_KINDS if kind in value]
+    else:
+        return None
+    return found[0] if len(found) == 1 else None
+
+
+Check = Annotated[
+    Annotated[RunCheck, Tag("run")]
+    | Annotated[ExitCheck, Tag("exit")]
+    | Annotated[OutputsCheck, Tag("outputs")]
+    | Annotated[FileCheck, Tag("file")]
+    | Annotated[DiffCheck, Tag("diff")],
+    Discriminator(check_kind),
+]
+
+
+class TaskSpec(Frozen):
+    """One task in normal form: everything that a worker needs to know about it, and nothing about its neighbours."""
+
+    id: str
+    title: str = ""
+    prompt: str = ""
+    blocked_by: tuple[Edge, ...] = ()
+    agent: AgentSpec
+    timeout: Millis = 3_600_000
+    stall: Millis | None = None
+    retries: Retries = Retries()
+    env: Env = Env()
+    pool: str = "default"
+    priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
+    scope: Scope = Scope()
+    verify: tuple[Check, ...] = (ExitCheck(exit=True),)
+
+
+class Approval(StrEnum):
+    """Who may let a version run: a policy at once, or a person."""
+
+    AUTO = "auto"
+    REQUIRED = "required"
+
+
+class PlanSpec(Frozen):
+    """A whole plan in normal form. `base` is the ref as written; the resolved commit is kept beside the version."""
+
+    format: Literal[1] = 1
+    name: TaskId
+    goal: Annotated[str, Field(min_length=1)]
+    params: dict[str, str | None] = {}
+    repo: str | None = None
+    base: str = "HEAD"
+    concurrency: Annotated[int, Field(ge=1, le=1000)] = 4
+    approval: Approval = Approval.AUTO
+    scope: Scope = Scope()
+    acceptance: tuple[Check, ...] = ()
+    tasks: tuple[TaskSpec, ...]
