@@ -33,6 +33,11 @@ local function split(m)
   return string.sub(m, 1, at - 1), string.sub(m, at + 1)
 end
 
+-- The name of one ownership: what guard and renewal call it (model.run.lease_id).
+local function lease_id(p, row)
+  return p .. '_' .. (row.n or '0') .. '_' .. (row.att or '0') .. '_' .. string.sub(row.tok or '', 1, 8)
+end
+
 local function refuse(code, message, facts)
   facts = facts or {}
   facts.refusal = code

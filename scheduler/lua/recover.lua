@@ -23,7 +23,7 @@ for _, m in ipairs(held) do
   local row = hash(k_row(p, t))
   if row and row.sess == session then
     if row.tok then
-      redis.call('RPUSH', k_fenced(session), row.tok)
+      redis.call('RPUSH', k_fenced(session), lease_id(p, row))
       redis.call('PEXPIRE', k_fenced(session), 3600000)
     end
     if row.cancel == '1' and swept ~= '1' then

@@ -10,7 +10,7 @@ for _, m in ipairs(redis.call('SMEMBERS', k_held(session))) do
   local p, t = split(m)
   local row = hash(k_row(p, t))
   if row and row.sess == session and row.tok then
-    held[#held + 1] = {plan = p, task = t, attempt = num(row, 'att'), token = row.tok, state = row.st,
+    held[#held + 1] = {plan = p, task = t, number = num(row, 'n'), attempt = num(row, 'att'), token = row.tok, state = row.st,
       cancel = row.cancel == '1'}
   end
 end

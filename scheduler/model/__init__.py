@@ -39,6 +39,7 @@ from scheduler.model.run import (
     TaskView,
     Usage,
     WorkerView,
+    lease_id,
 )
 from scheduler.model.states import (
     FINISHED,
@@ -101,4 +102,5 @@ __all__ = [
     "When",
     "WorkerView",
     "check_kind",
+    "lease_id",
 ]

@@ -117,15 +117,21 @@ class DiffCheck(Frozen):
 CHECK_KINDS = ("run", "exit", "outputs", "file", "diff")
 
 
+_KIND_OF_MODEL: dict[type[object], str] = {
+    RunCheck: "run",
+    ExitCheck: "exit",
+    OutputsCheck: "outputs",
+    FileCheck: "file",
+    DiffCheck: "diff",
+}
+
+
 def check_kind(value: object) -> str | None:
     """The kind of a check is the one key of its mapping that names a kind; None when there is not exactly one."""
-    if isinstance(value, Frozen):
-        found = [kind for kind in CHECK_KINDS if kind in type(value).model_fields]
-    elif isinstance(value, dict):
+    if isinstance(value, dict):
         found = [kind for kind in CHECK_KINDS if kind in value]
-    else:
-        return None
-    return found[0] if len(found) == 1 else None
+        return found[0] if len(found) == 1 else None
+    return _KIND_OF_MODEL.get(type(value))
 
 
 Check = Annotated[

@@ -110,6 +110,7 @@ class Ancestor(Frozen):
     """A completed blocker, near or far, in topological order: what a base or the inputs are built from."""
 
     task: str
+    attempt: int = 0
     digest: str
     base: str | None = None
     outputs: dict[str, Json] = {}
@@ -135,15 +136,32 @@ class Attempt(Frozen):
     last_failure: Failure | None = None
 
 
+def lease_id(plan: str, number: int, attempt: int, token: str) -> str:
+    """The name of one ownership of one attempt, as guard, renewal and recovery call it."""
+    return f"{plan}_{number}_{attempt}_{token[:8]}"
+
+
 class Held(Frozen):
     """One started attempt that a session holds, as the server sees it at a renewal."""
 
     plan: str
     task: str
+    number: int
     attempt: int
     token: str
     state: TaskState
     cancel: bool = False
+
+    @property
+    def id(self) -> str:
+        """Its lease id."""
+        return lease_id(self.plan, self.number, self.attempt, self.token)
+
+    def claim(self, session: str) -> Claim:
+        """The claim behind it, for the calls that end it."""
+        return Claim(
+            plan=self.plan, task=self.task, number=self.number, attempt=self.attempt, session=session, queue=""
+        )
 
 
 class Renewal(Frozen):
@@ -151,7 +169,7 @@ class Renewal(Frozen):
 
     alive: bool
     held: tuple[Held, ...] = ()
-    fenced: tuple[str, ...] = ()  # tokens taken back since the last renewal
+    fenced: tuple[str, ...] = ()  # lease ids taken back since the last renewal
 
 
 class Executor(Frozen):

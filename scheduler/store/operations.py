@@ -308,6 +308,36 @@ class Store:
         for session, expiry in rows:
             yield session, format(expiry, ".0f")
 
+    def queue_of(self, session: str) -> str:
+        """The RQ queue of a session, or nothing when it is gone."""
+        return cast("str | None", self.client.hget(self.keys.executor(session), "queue")) or ""
+
+    def next_due(self) -> int | None:
+        """Server time at which the next back-off or dispatch deadline falls due."""
+        times: list[float] = []
+        for key in (self.keys.later(), self.keys.dispatch()):
+            first = cast("list[tuple[str, float]]", self.client.zrange(key, 0, 0, withscores=True))
+            times += [score for _, score in first]
+        return int(min(times)) if times else None
+
+    def unstage(self, older: int) -> int:
+        """Remove what submissions that died between staging and flip left behind. Returns how many plans."""
+        dead = cast(
+            "list[str]", self.client.zrangebyscore(self.keys.staging(), "-inf", self.now() - older, start=0, num=4)
+        )
+        for plan in dead:
+            if self.client.exists(self.keys.plan(plan)):
+                continue
+            for task in cast("list[str]", self.client.zrange(self.keys.order(plan), 0, -1)):
+                pool = cast("str | None", self.client.hget(self.keys.row(plan, task), "pool")) or "default"
+                self.client.unlink(
+                    self.keys.row(plan, task), f"{self.keys.root}d:{plan}:{task}", self.keys.ready(pool, plan)
+                )
+            self.client.unlink(self.keys.order(plan), self.keys.specs(plan, 1))
+        if dead:
+            self.client.zrem(self.keys.staging(), *dead)
+        return len(dead)
+
     def lapsed(self) -> list[str]:
         """Sessions that ended with cancels open: their host still has to prove that nothing lives."""
         return sorted(cast("set[str]", self.client.smembers(self.keys.lapsed())))

@@ -110,6 +110,11 @@ class Views:
             raise errors.NotFound(f"plan {plan} has no task {word}", hint=f"List its tasks with `dagward show {plan}`.")
         raise errors.Refusal(f"{word} fits {len(found)} tasks: {', '.join(found[:5])}", hint="Give more letters.")
 
+    def numbers(self, plan: str, tasks: Sequence[str]) -> dict[str, int]:
+        """The place of each task in the plan's file."""
+        scores = self.client.zmscore(self.keys.order(plan), list(tasks))
+        return {task: int(score) for task, score in zip(tasks, scores, strict=True) if score is not None}
+
     def specs(self, plan: str, version: int = 1) -> list[TaskSpec]:
         """The specs of all tasks, in order."""
         out: list[TaskSpec] = []
@@ -197,6 +202,7 @@ class Views:
             out.append(
                 Ancestor(
                     task=task,
+                    attempt=int(attempt),
                     digest=result.digest,
                     base=result.base,
                     outputs=result.outputs,
@@ -264,6 +270,15 @@ class Views:
                 )
             )
         return out
+
+    def lonely_pools(self, plan: str) -> list[str]:
+        """Pools in which this plan has ready tasks and no live worker serves it."""
+        pools = (cast("str | None", self.client.hget(self.keys.plan(plan), "pools")) or "").split(",")
+        waiting = [pool for pool in pools if pool and self.client.zcard(self.keys.ready(pool, plan)) > 0]
+        if not waiting:
+            return []
+        live = [w for w in self.workers() if w.state != "lost" and w.plan in ("", plan)]
+        return [pool for pool in waiting if all(w.pool != pool for w in live)]
 
     def why(self, plan: str, task: str) -> Mapping[str, Json]:
         """The claim's own predicates for one task, with their facts."""

@@ -285,7 +285,7 @@ def test_recovery_takes_only_lapsed_leases(store: Store, views: Views) -> None:
     assert store.recover(ex.session, seen) == [f"{plan}|a"]
     gone = store.renew(ex.session)
     assert not gone.alive
-    assert gone.fenced == ("t",)
+    assert gone.fenced == (f"{plan}_0_1_t",)
     view = views.task(plan, "a")
     assert view.state is TaskState.PENDING
     assert view.failure is not None

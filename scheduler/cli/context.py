@@ -1,0 +1,123 @@
+"""What commands share: settings, an opened store, JSON or text. No command's own logic lives here."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from scheduler import errors
+
+if TYPE_CHECKING:
+    from scheduler.embedded import Embedded
+    from scheduler.settings import Settings
+    from scheduler.store import Store, Views
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+class App:
+    """One command's surroundings. Everything is made when it is asked for."""
+
+    def __init__(self, overrides: Mapping[str, object], config_file: str | None) -> None:
+        self._overrides = overrides
+        self._config_file = config_file
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Command line, environment, file, defaults."""
+        from scheduler import settings
+
+        return settings.load(self._overrides, os.environ, Path(self._config_file) if self._config_file else None)
+
+    @contextlib.contextmanager
+    def server(self) -> Iterator[Embedded | None]:
+        """A share of the embedded server while the command runs; nothing when a URL is given."""
+        if not self.settings.embedded:
+            yield None
+            return
+        from scheduler.embedded import Embedded
+
+        self.settings.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        embedded = Embedded(self.settings.state_dir)
+        embedded.join()
+        try:
+            yield embedded
+        finally:
+            embedded.leave()
+
+    @contextlib.contextmanager
+    def store(self) -> Iterator[tuple[Store, Views]]:
+        """The opened store, judged and recognised, for a command that does one thing and ends."""
+        with self.server():
+            yield self.open()
+
+    def open(self, *, patient: bool = False) -> tuple[Store, Views]:
+        """Connect to the server that is there. Impatient unless told: a person waits."""
+        from scheduler.daemon import epoch_file
+        from scheduler.store import Store, Views, connect, open_store, preflight
+
+        config = self.settings.store_config()
+        client = connect(config, patient=patient, timeout=None if patient else 10.0)
+        for warning in preflight(client, config):
+            click.echo(f"warning: {warning}", err=True)
+        open_store(client, self.settings.keys, epoch_file(self.settings))
+        return Store(client, self.settings.keys, self.settings.timing), Views(client, self.settings.keys)
+
+
+pass_app = click.make_pass_decorator(App)
+
+
+def json_option(function: F) -> F:
+    """`--json`: the documented, stable form of a command's answer on stdout."""
+    decorated: F = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")(function)
+    return decorated
+
+
+def say(text: str) -> None:
+    """Talk goes to stderr; stdout is for data."""
+    click.echo(text, err=True)
+
+
+def put_json(value: object) -> None:
+    """One JSON value on stdout."""
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None))
+
+
+def put_rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table: aligned on a terminal, tab-separated with a header line elsewhere."""
+    from scheduler.report.table import render
+
+    click.echo(render(header, rows, width=terminal_width()), nl=False)
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal on stdout; None when stdout is not one."""
+    if not sys.stdout.isatty():
+        return None
+    return os.get_terminal_size(sys.stdout.fileno()).columns
+
+
+def who() -> str:
+    """The OS user, for events."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
+
+
+def refuse_inside_attempt(action: str) -> None:
+    """A process that carries DAGWARD_ATTEMPT may not submit, run or approve."""
+    if os.environ.get("DAGWARD_ATTEMPT"):
+        raise errors.Refusal(
+            f"an agent may not {action}: this process carries DAGWARD_ATTEMPT",
+            hint="Run it from a shell of your own, outside of any attempt.",
+        )

@@ -1,0 +1,122 @@
+"""The file as written -> the normal form: defaults merged, edges at the dependent, everything sorted.
+
+Called only for a file without errors. Must not report anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from scheduler.model.plan import (
+    Approval,
+    Check,
+    DiffCheck,
+    DiffRule,
+    Edge,
+    Env,
+    ExitCheck,
+    FileCheck,
+    OutputsCheck,
+    OutputsRule,
+    PlanSpec,
+    Retries,
+    RunCheck,
+    Scope,
+    TaskSpec,
+)
+from scheduler.planfile import raw
+
+_EXIT: tuple[Check, ...] = (ExitCheck(exit=True),)
+
+
+def normal_form(plan: raw.FilePlan, blockers: Mapping[str, Sequence[str]], params: dict[str, str | None]) -> PlanSpec:
+    """The plan that people and agents agree on. `blockers` is task -> sorted ids, `params` the resolved values."""
+    scope = Scope(write=_patterns(plan.scope.write, ("**",)), protect=_patterns(plan.scope.protect, ()))
+    edges = {task: Edge(task=task) for task in blockers}  # one object for all that wait for the same task
+    shared = _Shared(plan.defaults, scope)
+    tasks = tuple(shared.task(task, tuple(edges[each] for each in blockers[task.id])) for task in plan.tasks)
+    return PlanSpec(
+        format=plan.format,
+        name=plan.name,
+        goal=plan.goal,
+        params=params,
+        repo=plan.repo,
+        base=plan.base,
+        concurrency=plan.concurrency,
+        approval=Approval(plan.approval),
+        scope=scope,
+        acceptance=_checks(plan.acceptance),
+        tasks=tasks,
+    )
+
+
+class _Shared:
+    """What tasks have in common, made once: 100,000 tasks with the same defaults share one value."""
+
+    def __init__(self, defaults: raw.FileDefaults, scope: Scope) -> None:
+        self._defaults = defaults
+        self._scope = scope
+        self._retries = _retries(defaults.retries)
+        self._env = _env(defaults.env)
+        self._verify = _checks(defaults.verify) if defaults.verify else _EXIT
+
+    def task(self, task: raw.FileTask, blocked_by: tuple[Edge, ...]) -> TaskSpec:
+        """One task; a key of its own replaces the default's key whole."""
+        own, defaults = task.model_fields_set, self._defaults
+        agent = task.agent or defaults.agent
+        if agent is None:
+            raise AssertionError(f"task {task.id} has no agent, which the rules refuse")
+        return TaskSpec(
+            id=task.id,
+            title=task.title,
+            prompt=task.prompt,
+            blocked_by=blocked_by,
+            agent=agent,
+            timeout=task.timeout if "timeout" in own else defaults.timeout,
+            stall=task.stall if "stall" in own else defaults.stall,
+            retries=_retries(task.retries) if "retries" in own else self._retries,
+            env=_env(task.env) if "env" in own else self._env,
+            pool=task.pool if "pool" in own else defaults.pool,
+            priority=task.priority,
+            scope=_narrowed(task.scope, self._scope) if "scope" in own else self._scope,
+            verify=_checks(task.verify) if task.verify else self._verify,
+        )
+
+
+def _narrowed(scope: raw.FileScope, outer: Scope) -> Scope:
+    protect = tuple(sorted({*outer.protect, *(scope.protect or ())}))
+    return Scope(write=_patterns(scope.write, outer.write), protect=protect)
+
+
+def _patterns(written: Sequence[str] | None, default: tuple[str, ...] = ()) -> tuple[str, ...]:
+    return default if written is None else tuple(sorted(set(written)))
+
+
+def _retries(written: raw.FileRetries) -> Retries:
+    most = written.max_backoff if written.max_backoff is not None else max(300_000, written.backoff)
+    return Retries(max=written.max, backoff=written.backoff, max_backoff=most)
+
+
+def _env(written: raw.FileEnv | None) -> Env:
+    if written is None:
+        return Env()
+    return Env(pass_=_patterns(written.pass_), set=written.set, secrets=_patterns(written.secrets))
+
+
+def _checks(written: Sequence[raw.FileCheck]) -> tuple[Check, ...]:
+    return tuple(_check(check) for check in written)
+
+
+def _check(check: raw.FileCheck) -> Check:
+    match check:
+        case raw.FileRunCheck():
+            return RunCheck(run=check.run, timeout=check.timeout, env=check.env)
+        case raw.FileOutputsCheck():
+            return OutputsCheck(outputs=OutputsRule(schema_=check.outputs.schema_))
+        case raw.FileFileCheck():
+            return FileCheck(file=check.file)
+        case raw.FileDiffCheck():
+            only = None if check.diff.only is None else _patterns(check.diff.only)
+            return DiffCheck(diff=DiffRule(nonempty=check.diff.nonempty, only=only))
+        case ExitCheck():
+            return check

@@ -1,0 +1,163 @@
+"""Plan versions: canonical form and hash, containment of scopes, and the system tasks that a plan brings along.
+
+Pure. Must not know files, the store or git. The only import of rfc8785.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import operator
+from collections.abc import Collection, Sequence
+
+import rfc8785
+from pydantic import BaseModel
+
+from scheduler.model.agents import SystemAgent
+from scheduler.model.base import Json
+from scheduler.model.plan import (
+    ACCEPTANCE,
+    INTEGRATE,
+    Check,
+    Edge,
+    ExitCheck,
+    OutputsCheck,
+    PlanSpec,
+    Retries,
+    TaskSpec,
+)
+
+SYSTEM_POOL = "system"
+
+
+def canonical(value: Json) -> bytes:
+    """The JSON Canonicalization Scheme of RFC 8785. Raises ValueError for what it cannot hold:
+    integers beyond 2^53, numbers that are not finite, and half a surrogate pair."""
+    try:
+        return rfc8785.dumps(value)
+    except (rfc8785.CanonicalizationError, UnicodeEncodeError) as error:
+        raise ValueError(str(error)) from None
+
+
+def task_canonical(task: TaskSpec) -> bytes:
+    """The canonical JSON of a task. Fields that have their default are left out, so a release that adds a field
+    does not change the hash of any plan that was approved before."""
+    return _Dump().task(task)
+
+
+def task_hash(task: TaskSpec) -> str:
+    """SHA-256, in hex, of a task's canonical form."""
+    return hashlib.sha256(task_canonical(task)).hexdigest()
+
+
+def version_hash(spec: PlanSpec) -> str:
+    """SHA-256, in hex, of the header and the sorted task hashes.
+
+    The order of the tasks in the file, of keys and of edges does not matter, nor do the process and the machine.
+    """
+    header = spec.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"tasks"})
+    header["format"] = spec.format  # always there, whatever its default will be
+    dump = _Dump()
+    hashes: list[Json] = [*sorted(hashlib.sha256(dump.task(task)).hexdigest() for task in spec.tasks)]
+    return hashlib.sha256(canonical({"header": header, "tasks": hashes})).hexdigest()
+
+
+class _Dump:
+    """`model_dump(exclude_defaults=True)` in canonical JSON, for many tasks that share most of their values.
+
+    Remembers what it has dumped by identity, so it may live only as long as the tasks that it is given.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, Json] = {}
+        self._free: dict[int, bool] = {}
+
+    def task(self, task: TaskSpec) -> bytes:
+        scalars = zip(_SCALARS, _SCALARS_OF(task), _SCALAR_DEFAULTS, strict=True)
+        value: dict[str, Json] = {name: found for name, found, default in scalars if found != default}
+        for name, found, default in zip(_PARTS, _PARTS_OF(task), _PART_DEFAULTS, strict=True):
+            dumped = self._known.get(id(found))
+            if dumped is None:
+                dumped = self._dump(found)
+            if dumped != default:
+                value[name] = dumped
+        if self._holds_free_json(task.verify):
+            return canonical(value)
+        # Without an author's JSON in it a task holds no floats, no keys beyond ASCII and no large integers, and there
+        # the C encoder writes the same bytes many times faster; a property test compares the two.
+        return _ENCODE(value).encode()
+
+    def _dump(self, found: object) -> Json:
+        dumped = self._known.get(id(found))
+        if dumped is None:
+            dumped = [self._dump(each) for each in found] if isinstance(found, tuple) else _dump_model(found)
+            self._known[id(found)] = dumped
+        return dumped
+
+    def _holds_free_json(self, verify: tuple[Check, ...]) -> bool:
+        known = self._free.get(id(verify))
+        if known is None:
+            known = any(isinstance(check, OutputsCheck) for check in verify)
+            self._free[id(verify)] = known
+        return known
+
+
+def _dump_model(found: object) -> Json:
+    if not isinstance(found, BaseModel):
+        raise AssertionError(f"a task holds {type(found)}, which has no canonical form here")
+    dumped: Json = found.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return dumped
+
+
+_ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, check_circular=False).encode
+_SCALARS = ("id", "title", "prompt", "timeout", "stall", "pool", "priority")
+_PARTS = tuple(name for name in TaskSpec.model_fields if name not in _SCALARS)
+_SCALARS_OF, _PARTS_OF = operator.attrgetter(*_SCALARS), operator.attrgetter(*_PARTS)
+_SCALAR_DEFAULTS: Sequence[object] = [TaskSpec.model_fields[name].default for name in _SCALARS]
+_PART_DEFAULTS: Sequence[object] = [
+    None if info.is_required() else _Dump()._dump(info.default)  # noqa: SLF001 - the class above
+    for name, info in TaskSpec.model_fields.items()
+    if name in _PARTS
+]
+
+
+def with_system_tasks(spec: PlanSpec) -> tuple[TaskSpec, ...]:
+    """The plan's tasks and, last, the system task that ends it.
+
+    With `repo` that is `_integrate`; without, but with `acceptance`, it is `_acceptance`. It waits for every task
+    that blocks nothing. It is made from the header, so it is no part of the hash.
+    """
+    if spec.repo is not None:
+        return (*spec.tasks, _system_task(INTEGRATE, SystemAgent(use="system", work="integrate"), spec))
+    if spec.acceptance:
+        return (*spec.tasks, _system_task(ACCEPTANCE, SystemAgent(use="system", work="accept"), spec))
+    return spec.tasks
+
+
+def _system_task(name: str, agent: SystemAgent, spec: PlanSpec) -> TaskSpec:
+    blocking = {edge.task for task in spec.tasks for edge in task.blocked_by}
+    ends = sorted(task.id for task in spec.tasks if task.id not in blocking)
+    return TaskSpec(
+        id=name,
+        blocked_by=tuple(Edge(task=each) for each in ends),
+        agent=agent,
+        timeout=3_600_000,
+        retries=Retries(max=1),
+        pool=SYSTEM_POOL,
+        verify=spec.acceptance or (ExitCheck(exit=True),),
+    )
+
+
+def pattern_covers(outer: str, inner: str) -> bool:
+    """Whether every path that `inner` matches is matched by `outer` (both `path`, `dir/**` or `**`).
+
+    `dir/**` matches everything below dir, not dir itself.
+    """
+    if outer in ("**", inner):
+        return True
+    return outer.endswith("/**") and inner.startswith(outer[:-2])
+
+
+def first_uncovered(outer: Collection[str], inner: Collection[str]) -> str | None:
+    """The first pattern of `inner` that no single pattern of `outer` covers, or None when `inner` is no wider."""
+    return next((each for each in inner if not any(pattern_covers(wide, each) for wide in outer)), None)

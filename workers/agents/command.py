@@ -1,0 +1,51 @@
+"""`use: command`: any program by `sh -c`. Its end is its terminal event; its exit code is its answer.
+
+Must not read the agent's text for status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from scheduler.model import Attempt, FailureClass, Json
+from scheduler.model.agents import CommandAgent
+from workers.plugins import Ended, Launch, Outcome
+
+
+class CommandRunner:
+    """Agent protocol for shell texts."""
+
+    def build(self, attempt: Attempt, workspace: Path, folder: Path) -> Launch:  # noqa: ARG002 -- the protocol's shape
+        """`sh -c TEXT` in the workspace; nothing is substituted into the text."""
+        spec = attempt.task.agent
+        if not isinstance(spec, CommandAgent):
+            raise TypeError(f"not a command agent: {spec}")
+        return Launch(argv=("sh", "-c", spec.run))
+
+    def parse(self, line: str) -> Json:  # noqa: ARG002 -- the protocol's shape
+        """Free text carries no events."""
+        return None
+
+    def finish(self, ended: Ended, events: Sequence[Json]) -> Outcome:  # noqa: ARG002 -- the protocol's shape
+        """Zero is success; 126 and 127 mean that a program of the text is missing."""
+        return outcome_of(ended)
+
+
+def outcome_of(ended: Ended) -> Outcome:
+    """The outcome of a program whose only event is its end."""
+    if ended.reason == "exit" and ended.exit_code == 0:
+        return Outcome(ok=True)
+    if ended.reason == "exit" and ended.exit_code in (126, 127):
+        reason = f"exit {ended.exit_code}: a program that the command names cannot be run"
+        return Outcome(ok=False, reason=reason, failure=FailureClass.CONFIGURATION)
+    if ended.reason == "spawn":
+        return Outcome(ok=False, reason=ended.message, failure=FailureClass.CONFIGURATION, terminal=False)
+    if ended.reason == "timeout":
+        reason = f"stopped at its time limit after {ended.duration / 1000:.1f} s"
+        return Outcome(ok=False, reason=reason, failure=FailureClass.TIMEOUT, terminal=False)
+    if ended.reason == "stall":
+        return Outcome(ok=False, reason="no output for too long", failure=FailureClass.STALL, terminal=False)
+    if ended.exit_code is not None and ended.exit_code < 0:
+        return Outcome(ok=False, reason=f"ended by signal {-ended.exit_code}")
+    return Outcome(ok=False, reason=f"exit {ended.exit_code}")
