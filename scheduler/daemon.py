@@ -13,14 +13,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import metadata
-from pathlib import Path
 
 import structlog
 
 import scheduler
 from scheduler import errors
 from scheduler.dispatch import Dispatch, RqDispatch
-from scheduler.settings import Settings
+from scheduler.settings import Settings, epoch_file
 from scheduler.store import Store, connect, open_store, preflight, rq_connection
 
 log = structlog.get_logger()
@@ -205,15 +204,6 @@ def open_daemon(settings: Settings, only: str = "") -> Daemon:
     store = Store(client, settings.keys, settings.timing)
     store.set_limits(settings.limits)
     return Daemon(store, RqDispatch(rq_connection(config)), only=only)
-
-
-def epoch_file(settings: Settings) -> Path:
-    """Where the state folder remembers the epoch of the store behind a URL."""
-    import hashlib
-
-    config = settings.store_config()
-    name = "embedded" if settings.embedded else hashlib.sha256(config.public_url.encode()).hexdigest()[:16]
-    return settings.state_dir / "epochs" / f"{name}-{settings.installation}"
 
 
 def serve(settings: Settings, only: str = "") -> None:

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import operator
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 import rfc8785
-from pydantic import BaseModel
 
 from scheduler.model.agents import SystemAgent
 from scheduler.model.base import Json
 from scheduler.model.plan import (
     ACCEPTANCE,
     INTEGRATE,
-    Check,
     Edge,
     ExitCheck,
     OutputsCheck,
@@ -28,6 +25,8 @@ from scheduler.model.plan import (
 )
 
 SYSTEM_POOL = "system"
+
+_ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, check_circular=False).encode
 
 
 def canonical(value: Json) -> bytes:
@@ -42,7 +41,12 @@ def canonical(value: Json) -> bytes:
 def task_canonical(task: TaskSpec) -> bytes:
     """The canonical JSON of a task. Fields that have their default are left out, so a release that adds a field
     does not change the hash of any plan that was approved before."""
-    return _Dump().task(task)
+    value = task.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    if any(isinstance(check, OutputsCheck) for check in task.verify):
+        return canonical(value)
+    # Without an author's JSON in it a task holds no floats, no keys beyond ASCII and no large integers, and there
+    # the C encoder writes the same bytes many times faster; a property test compares the two.
+    return _ENCODE(value).encode()
 
 
 def task_hash(task: TaskSpec) -> str:
@@ -57,68 +61,8 @@ def version_hash(spec: PlanSpec) -> str:
     """
     header = spec.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"tasks"})
     header["format"] = spec.format  # always there, whatever its default will be
-    dump = _Dump()
-    hashes: list[Json] = [*sorted(hashlib.sha256(dump.task(task)).hexdigest() for task in spec.tasks)]
+    hashes: list[Json] = [*sorted(task_hash(task) for task in spec.tasks)]
     return hashlib.sha256(canonical({"header": header, "tasks": hashes})).hexdigest()
-
-
-class _Dump:
-    """`model_dump(exclude_defaults=True)` in canonical JSON, for many tasks that share most of their values.
-
-    Remembers what it has dumped by identity, so it may live only as long as the tasks that it is given.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[int, Json] = {}
-        self._free: dict[int, bool] = {}
-
-    def task(self, task: TaskSpec) -> bytes:
-        scalars = zip(_SCALARS, _SCALARS_OF(task), _SCALAR_DEFAULTS, strict=True)
-        value: dict[str, Json] = {name: found for name, found, default in scalars if found != default}
-        for name, found, default in zip(_PARTS, _PARTS_OF(task), _PART_DEFAULTS, strict=True):
-            dumped = self._known.get(id(found))
-            if dumped is None:
-                dumped = self._dump(found)
-            if dumped != default:
-                value[name] = dumped
-        if self._holds_free_json(task.verify):
-            return canonical(value)
-        # Without an author's JSON in it a task holds no floats, no keys beyond ASCII and no large integers, and there
-        # the C encoder writes the same bytes many times faster; a property test compares the two.
-        return _ENCODE(value).encode()
-
-    def _dump(self, found: object) -> Json:
-        dumped = self._known.get(id(found))
-        if dumped is None:
-            dumped = [self._dump(each) for each in found] if isinstance(found, tuple) else _dump_model(found)
-            self._known[id(found)] = dumped
-        return dumped
-
-    def _holds_free_json(self, verify: tuple[Check, ...]) -> bool:
-        known = self._free.get(id(verify))
-        if known is None:
-            known = any(isinstance(check, OutputsCheck) for check in verify)
-            self._free[id(verify)] = known
-        return known
-
-
-def _dump_model(found: object) -> Json:
-    if not isinstance(found, BaseModel):
-        raise AssertionError(f"a task holds {type(found)}, which has no canonical form here")
-    dumped: Json = found.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    return dumped
-
-
-_ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, check_circular=False).encode
-_SCALARS = ("id", "title", "prompt", "timeout", "stall", "pool", "priority")
-_PARTS = tuple(name for name in TaskSpec.model_fields if name not in _SCALARS)
-_SCALARS_OF, _PARTS_OF = operator.attrgetter(*_SCALARS), operator.attrgetter(*_PARTS)
-_SCALAR_DEFAULTS: Sequence[object] = [TaskSpec.model_fields[name].default for name in _SCALARS]
-_PART_DEFAULTS: Sequence[object] = [
-    None if info.is_required() else _Dump()._dump(info.default)  # noqa: SLF001 - the class above
-    for name, info in TaskSpec.model_fields.items()
-    if name in _PARTS
-]
 
 
 def with_system_tasks(spec: PlanSpec) -> tuple[TaskSpec, ...]:

@@ -6,6 +6,7 @@ Read with the standard library and pydantic: a settings library would double the
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tomllib
 from collections.abc import Mapping
@@ -79,6 +80,13 @@ class Settings(Frozen):
         shown["redis_url"] = self.store_config().public_url
         shown["pools"] = self.limits
         return shown
+
+
+def epoch_file(settings: Settings) -> Path:
+    """Where the state folder remembers the epoch of the store behind a URL."""
+    config = settings.store_config()
+    name = "embedded" if settings.embedded else hashlib.sha256(config.public_url.encode()).hexdigest()[:16]
+    return settings.state_dir / "epochs" / f"{name}-{settings.installation}"
 
 
 _ENVIRONMENT: Mapping[str, str] = {

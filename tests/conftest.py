@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,6 +15,9 @@ from scheduler.embedded import Embedded
 from scheduler.lifecycle import Timing
 from scheduler.store import Store, StoreConfig, Views, connect
 from scheduler.store.keys import Keys
+
+if TYPE_CHECKING:
+    from tests.run_kit import Place
 
 
 def wait_until(predicate: Callable[[], object], what: str, seconds: float = 20.0) -> None:
@@ -65,3 +69,11 @@ def state(tmp_path: Path) -> Path:
     folder = tmp_path / "state"
     folder.mkdir(mode=0o700)
     return folder
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    """A folder in which real commands run; a process that is left behind fails the test."""
+    from tests import run_kit
+
+    yield from run_kit.place(tmp_path)

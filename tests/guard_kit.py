@@ -101,7 +101,11 @@ class Desk:
         return processes.beneath([self.guard.pid], processes.everyone())
 
     def await_frozen(self) -> None:
-        wait_until(lambda: (tree := self.tree()) and all(p.stopped for p in tree), "the tree stands still")
+        def frozen() -> bool:
+            pong, tree = self.guard.ask(5), self.tree()
+            return pong is not None and pong.frozen and bool(tree) and all(still(process) for process in tree)
+
+        wait_until(frozen, "the tree stands still")
 
     def await_file(self, name: str = "out", lines: int = 1) -> list[str]:
         path = self.folder / name
@@ -115,6 +119,11 @@ class Desk:
 def alive(pid: int) -> bool:
     process = processes.look(pid)
     return process is not None and process.alive
+
+
+def still(process: Process) -> bool:
+    """Stopped, or (D) waiting in vfork for a child that was stopped between fork and exec."""
+    return process.stopped or process.state == "D"
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ files of the folder, written whole: `pids`, `ended`, `orphans`, `ping`, and afte
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from workers import processes, sweep
 from workers.plugins import Command
-from workers.tree import Guard, kill_descendants
+from workers.tree import Guard, GuardGone, kill_descendants
 
 ATTEMPT = "p_1_1"
 
@@ -35,8 +36,10 @@ def ride(guard: Guard, folder: Path, session: str, text: str) -> None:
         "DAGWARD_TASK_KEY": f"{session}/t",
     }
     command = Command(["sh", "-c", text], folder, env, folder / "log", 60_000)
-    put(folder / "ended", dataclasses.asdict(guard.horse_side(ATTEMPT).run(command)))
-    signal.pause()
+    with contextlib.suppress(GuardGone):
+        put(folder / "ended", dataclasses.asdict(guard.horse_side(ATTEMPT).run(command)))
+    while True:
+        signal.pause()
 
 
 def main(folder: Path, session: str, text: str, register: bool) -> None:

@@ -7,7 +7,6 @@ them, the sweep for what an earlier worker left on this host.
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Callable, Iterable
 
 from workers import processes
@@ -71,33 +70,26 @@ def collect(spare: Iterable[int]) -> None:
 
 
 class Horse:
-    """The worker's forked child as the guard knows it: not a child of the guard, so held by a pidfd."""
+    """The worker's forked child as the guard knows it: not a child of the guard, so it is named by pid and start time.
 
-    def __init__(self, pid: int, fd: int) -> None:
-        self.pid = pid
-        self.fd = fd
-        self.doomed = Doomed(lambda people: [process for process in people if process.pid == pid])
+    A horse that has ended is never mistaken for a stranger that got its pid.
+    """
+
+    def __init__(self, process: Process) -> None:
+        self.pid = process.pid
+        self.identity = identity = process.identity
+        self.doomed = Doomed(lambda people: [process for process in people if process.identity == identity])
 
     @classmethod
     def find(cls, pid: int, main: int) -> Horse | None:
         """The child `pid` of worker main; None when it has already gone or is not main's."""
-        try:
-            fd = os.pidfd_open(pid)
-        except OSError:
-            return None
         process = processes.look(pid)
         if process is None or process.ppid != main or not process.alive:
-            os.close(fd)
             return None
-        return cls(pid, fd)
+        return cls(process)
 
-    def continue_(self) -> None:
-        """Let it run again (SIGCONT); nothing when it has gone."""
-        try:
-            signal.pidfd_send_signal(self.fd, signal.SIGCONT)
-        except ProcessLookupError:
-            return
-
-    def close(self) -> None:
-        """Forget it."""
-        os.close(self.fd)
+    @property
+    def alive(self) -> bool:
+        """Whether it is still the process that was found."""
+        process = processes.look(self.pid)
+        return process is not None and process.identity == self.identity and process.alive

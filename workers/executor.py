@@ -15,16 +15,16 @@ from types import FrameType
 import structlog
 from redis.exceptions import RedisError
 from rq import Queue, Worker
+from rq.exceptions import DequeueTimeout
 from rq.executions import Execution
 from rq.job import Job
 from rq.serializers import JSONSerializer
-from rq.worker.base import DequeueTimeout
 
 from scheduler import __version__, death
-from scheduler.daemon import epoch_file, own_package
+from scheduler.daemon import own_package
 from scheduler.dispatch import QUEUE_PREFIX, AttemptJob
 from scheduler.model import Executor
-from scheduler.settings import Settings
+from scheduler.settings import Settings, epoch_file
 from scheduler.store import Store, StoreConfig, connect, open_store, preflight, rq_connection
 from workers import run, sweep
 from workers.desk import DRAIN, HAND_BACK, WORK, Desk, Flag, Line
@@ -72,13 +72,7 @@ class AttemptWorker(Worker):
 
     def _install_signal_handlers(self) -> None:
         """TERM: finish, then stop; again, or INT: stop the attempt and hand it back. Installed explicitly."""
-        signal.signal(signal.SIGTERM, self.request_stop)
-        signal.signal(signal.SIGINT, self.request_stop)
-
-    def request_stop(self, signum: int, frame: FrameType | None) -> None:  # noqa: ARG002 -- a signal handler's shape
-        """Raise the flag; the loops look at it. Nothing is sent from a signal handler."""
-        flag = self.keeper.desk.flag
-        flag.set(HAND_BACK if signum == signal.SIGINT or flag.value >= DRAIN else DRAIN)
+        listen_to_signals(self.keeper.desk.flag)
 
     def dequeue_job_and_maintain_ttl(
         self,
@@ -97,7 +91,7 @@ class AttemptWorker(Worker):
             try:
                 found = self.queue_class.dequeue_any(
                     self._ordered_queues,
-                    wait,
+                    wait,  # type: ignore[arg-type]  # BLMOVE takes fractions of a second
                     connection=self.connection,
                     job_class=self.job_class,
                     serializer=self.serializer,
@@ -107,12 +101,13 @@ class AttemptWorker(Worker):
                 continue
             if found is not None:
                 job, queue = found
-                job.redis_server_version = self.get_redis_server_version()
+                job.redis_server_version = self.get_redis_server_version()  # type: ignore[no-untyped-call]
                 return job, queue
         return None
 
     def _idle(self) -> bool:
         keeper = self.keeper
+        keeper.ready()
         try:
             present = keeper.store.present(keeper.desk.session, "idle")
             if not present.alive:
@@ -127,12 +122,17 @@ class AttemptWorker(Worker):
         keeper.held = ()
         return True
 
+    def fork_work_horse(self, job: Job, queue: Queue) -> None:
+        """As RQ, with a living guard."""
+        self.keeper.ready()
+        super().fork_work_horse(job, queue)
+
     def monitor_work_horse(self, job: Job, queue: Queue, execution: Execution) -> None:
         """Renew while the horse works; when it died, prove its trees gone and settle what it held."""
         status = self.keeper.watch(self._horse_pid)
         self._horse_pid = 0
         self.executions.pop(execution.id, None)
-        self.keeper.after(status, status == 0)
+        self.keeper.after(status)
         if status != 0:
             self.handle_job_failure(job, queue=queue, exc_string="the horse died", execution=execution)
 
@@ -149,6 +149,16 @@ class AttemptWorker(Worker):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
+def listen_to_signals(flag: Flag) -> None:
+    """Raise the flag; the loops look at it. Nothing is sent from a signal handler."""
+
+    def on_signal(number: int, _: FrameType | None) -> None:
+        flag.set(HAND_BACK if number == signal.SIGINT or flag.value >= DRAIN else DRAIN)
+
+    signal.signal(signal.SIGTERM, on_signal)
+    signal.signal(signal.SIGINT, on_signal)
+
+
 def host_name() -> str:
     """This host, as workers register it."""
     return socket.gethostname()
@@ -158,6 +168,8 @@ def serve(settings: Settings, *, pool: str, name: str, plan: str = "", keep_slot
     """One worker from sweep to clean end. Returns an exit code."""
     own_package()
     death.adopt_orphans()
+    flag = Flag()
+    listen_to_signals(flag)
     config = settings.store_config()
     patient = connect(config)
     for warning in preflight(patient, config):
@@ -174,7 +186,7 @@ def serve(settings: Settings, *, pool: str, name: str, plan: str = "", keep_slot
         session=session,
         name=name,
         host=host_name(),
-        flag=Flag(),
+        flag=flag,
         line=Line(),
         guard=guard,
         slot=Slot(state, keep_slot or name),

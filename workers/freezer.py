@@ -21,8 +21,8 @@ class Freezer:
     """
 
     def __init__(self) -> None:
-        self.horse: int | None = None
-        self.settled = False  # the last look found everything at rest
+        self.horse: tuple[int, int] | None = None  # its identity
+        self.settled = False  # the last look found nobody who was not told
         self._stopped: set[tuple[int, int]] = set()
 
     def freeze(self) -> None:
@@ -41,6 +41,6 @@ class Freezer:
         me = os.getpid()
         targets = processes.beneath([me], people)
         if self.horse is not None:
-            horse = [process for process in people if process.pid == self.horse and process.alive]
+            horse = [process for process in people if process.identity == self.horse and process.alive]
             targets += [*horse, *processes.beneath([process.pid for process in horse], people, spare=[me])]
         return targets

@@ -152,15 +152,13 @@ class Guard:
     def _meet_horse(self, pid: object) -> None:
         if pid is not None and not isinstance(pid, int):
             raise ValueError("`horse` must be a pid")
-        if self._horse is not None and self._horse.pid != pid:
-            self._drop_horse()
+        if self._horse is not None and (self._horse.pid != pid or not self._horse.alive):
+            self._drop_horse()  # also when a new horse has the number of the dead one
         if self._horse is None and pid is not None:
             self._horse = Horse.find(pid, self._main_pid)
-            self._freezer.horse = None if self._horse is None else pid
+            self._freezer.horse = None if self._horse is None else self._horse.identity
 
     def _drop_horse(self) -> None:
-        if self._horse is not None:
-            self._horse.close()
         self._horse = self._freezer.horse = None
 
     def _end(self, now: float) -> None:

@@ -144,18 +144,16 @@ def _kill_one(pid: int) -> bool:
 def stop(find: Callable[[list[Process]], list[Process]], passes: int) -> tuple[set[tuple[int, int]], bool]:
     """SIGSTOP to all that `find` picks, again and again, since a child may be forked between look and signal.
 
-    Ends after the first look that finds nobody new (who has a stop pending cannot fork any more), at most after
-    `passes` looks. Returns the identities of those that this call stopped (not of those that stood before), and
-    whether all of them were at rest in the last look.
+    Ends after the first look that finds nobody new, at most after `passes` looks. Who has a stop pending runs no
+    code and cannot fork any more, whatever state it shows (D: it waits in vfork for a child that was stopped).
+    Returns the identities of those that this call stopped (not of those that stood before), and whether it ended so.
     """
     told: set[tuple[int, int]] = set()
     stopped: set[tuple[int, int]] = set()
     for _ in range(passes):
-        moving = [process for process in find(everyone()) if not process.stopped]
-        new = [process for process in moving if process.identity not in told]
+        new = [process for process in find(everyone()) if not process.stopped and process.identity not in told]
         if not new:
-            # A leader without its threads (state Z) never shows T: told once, it stands.
-            return stopped, all(process.state == "Z" for process in moving)
+            return stopped, True
         told.update(process.identity for process in new)
         stopped.update(process.identity for process in send(new, signal.SIGSTOP))
     return stopped, False

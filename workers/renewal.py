@@ -89,9 +89,9 @@ class Keeper:
     def watch(self, horse: int) -> int:
         """Until the horse ends: renew, pass on what it must know. Returns its wait status."""
         pidfd = os.pidfd_open(horse)
-        self.guard.beat(self.confirmed + self.freeze, {one.id for one in self.held}, horse, self.confirmed)
         due = 0.0
         try:
+            self.guard.beat(self.confirmed + self.freeze, {one.id for one in self.held}, horse, self.confirmed)
             while True:
                 now = time.monotonic()
                 late = now - due > self.every and due > 0
@@ -208,21 +208,43 @@ class Keeper:
 
     # Settling for a dead horse
 
-    def after(self, status: int, horse_ok: bool) -> None:
-        """The horse has ended. Prove its trees gone, then settle what it still held."""
+    def ready(self) -> None:
+        """Before a job: a guard that has ended meanwhile is replaced."""
+        if select.select([self.guard.pidfd], [], [], 0)[0]:
+            log.error("guard.lost")
+            self._new_guard()
+
+    def after(self, status: int) -> None:
+        """The horse has ended. Whatever it still holds is settled for it, once its trees are proven gone.
+
+        A horse that ended well holds nothing; the server is asked all the same, because an exception inside RQ also
+        ends with status 0.
+        """
         self.now_doing = None
         self.killed.clear()
-        if horse_ok and self.why_killed is None:
+        renewal = self._insist()
+        if status == 0 and self.why_killed is None and not renewal.held:
             return
         log.warning("horse.died", status=status, reason=self.why_killed)
         self._prove_gone()
         why, self.why_killed = self.why_killed, None
-        while (renewal := self.renew(None)) is None:
-            time.sleep(0.2)
+        renewal = self._insist()
         for one in renewal.held:
             self._settle(one, why, status)
         for claim in self._unstarted():
             self._quietly(lambda claim=claim: self.store.hand_back(claim, "", "the worker died", counted=True))
+
+    def _insist(self) -> Renewal:
+        """A renewal, however long the server is away. A guard that is gone is replaced on the way."""
+        while True:
+            try:
+                renewal = self.renew(None)
+            except GuardGone:
+                self._new_guard()
+                continue
+            if renewal is not None:
+                return renewal
+            time.sleep(min(0.2, self.every))
 
     def _unstarted(self) -> tuple[Claim, ...]:
         try:
@@ -235,15 +257,17 @@ class Keeper:
         told = 0.0
         try:
             ident = self.guard.kill_all()
-            while self.guard.await_gone(ident, self.every) is None:
+            while (gone := self.guard.await_gone(ident, self.every)) is None or gone.survivors:
                 self.renew(None)
+                if gone is not None:
+                    ident = self.guard.kill_all()
         except GuardGone:
             self._new_guard()
         while kill_descendants({self.guard.pid}, timeout=self.every / 2).survivors:
             if time.monotonic() - told > 60:
                 told = time.monotonic()
                 log.error("process.unkillable")
-            self.renew(None)
+            self._insist()
 
     def _new_guard(self) -> None:
         self.guard.end()

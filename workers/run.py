@@ -115,17 +115,20 @@ def _attempt(desk: Desk, claim: Claim, token: str, state: TaskState) -> Ending:
         return stop.ending
     except GuardGone:
         raise  # main sees it too, proves everything gone and hands back
-    except errors.Fenced:
+    except errors.DagwardError as error:
+        return _ending_of(error)
+
+
+def _ending_of(error: errors.DagwardError) -> Ending:
+    """What a refusal in the middle of an attempt means for it."""
+    if isinstance(error, errors.Fenced):
         return Stopped("fenced")
-    except errors.Infrastructure as error:
+    if error.facts.get("cancel"):
+        return Stopped("cancelled")
+    if isinstance(error, errors.Infrastructure | errors.Conflict):
         log.warning("attempt.broken", reason=error.message)
         return Broken(error.message)
-    except errors.Conflict as error:
-        if error.facts.get("cancel"):
-            return Stopped("cancelled")
-        return Broken(error.message)
-    except errors.DagwardError as error:
-        return Failed(Failure(kind=FailureClass.CONFIGURATION, reason=error.message))
+    return Failed(Failure(kind=FailureClass.CONFIGURATION, reason=error.message))
 
 
 def _secret_values(attempt: Attempt) -> list[str]:

@@ -138,9 +138,14 @@ class Guard:
         """Ask whether it lives; the `Pong` has this id."""
         return self._send({"op": "ping"})
 
+    def ask(self, timeout: float = 0.1) -> Pong | None:
+        """How it is; None when it does not answer within `timeout` seconds. Other messages are kept meanwhile."""
+        report = self._await(self.send_ping(), timeout)
+        return report if isinstance(report, Pong) else None
+
     def ping(self, timeout: float = 0.1) -> bool:
-        """Whether it answers within `timeout` seconds. Other messages that arrive meanwhile are kept."""
-        return self._await(self.send_ping(), timeout) is not None
+        """Whether it answers within `timeout` seconds."""
+        return self.ask(timeout) is not None
 
     def await_gone(self, ident: str, timeout: float) -> Gone | None:
         """Wait for the proof of one kill; None when it does not come in time. For places that may block."""

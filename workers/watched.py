@@ -15,7 +15,7 @@ from workers.capture import Capture
 from workers.spawn import Order
 
 STUBBORN = 10.0  # seconds of SIGKILL after which what lives is reported as surviving
-GROUP_KNOWN = 1.0  # seconds; far less than it takes to use up all process ids
+GROUP_KNOWN = 0.5  # seconds; far less than it takes to use up all process ids
 _FIRST_PAUSE = 0.001
 _LAST_PAUSE = 0.05
 

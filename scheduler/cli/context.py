@@ -62,7 +62,7 @@ class App:
 
     def open(self, *, patient: bool = False) -> tuple[Store, Views]:
         """Connect to the server that is there. Impatient unless told: a person waits."""
-        from scheduler.daemon import epoch_file
+        from scheduler.settings import epoch_file
         from scheduler.store import Store, Views, connect, open_store, preflight
 
         config = self.settings.store_config()

@@ -24,12 +24,11 @@ NO_WORKER = 60.0
 
 
 class Follower:
-    """Prints what happens to one plan. `care` is called often: a supervisor's duties; it may raise."""
+    """Prints what happens to one plan."""
 
-    def __init__(self, views: Views, plan: str, care: Callable[[], None], *, quiet: bool = False) -> None:
+    def __init__(self, views: Views, plan: str, *, quiet: bool = False) -> None:
         self.views = views
         self.plan = plan
-        self.care = care
         self.quiet = quiet
         self.position = "0-0"
         self.progress = Progress()
@@ -42,11 +41,14 @@ class Follower:
             self.progress.see(event)
             self.position = event.id
 
-    def until_settled(self, wait: float = 0.0) -> PlanView:
-        """Follow until the plan has ended, or only a person can move it for `wait` seconds."""
+    def until_settled(self, wait: float, care: Callable[[], None]) -> PlanView:
+        """Follow until the plan has ended, or only a person can move it for `wait` seconds.
+
+        `care` is called often, also while the server is away: a supervisor's duties; it may raise.
+        """
         patience = time.monotonic() + wait
         while True:
-            self.care()
+            care()
             try:
                 self._events(LOOK)
                 view = self.views.plan(self.plan)

@@ -16,6 +16,7 @@ from scheduler import errors
 from scheduler.cli.context import App, json_option, pass_app, refuse_inside_attempt, say, who
 
 if TYPE_CHECKING:
+    from scheduler.cli.follow import Follower
     from scheduler.planfile import Loaded
     from scheduler.store import Store, Views
     from scheduler.submission import Draft
@@ -106,6 +107,7 @@ def run(
     loaded = load_file(app, file, params, base)
     made = make_draft(loaded)
     crew_size = workers_for(app, made)
+    from scheduler.cli.follow import Follower
     from scheduler.supervisor import Crew, check_memory, memory_needed
 
     check_memory(crew_size)
@@ -118,7 +120,10 @@ def run(
             f"{sum(crew_size.values())} workers, about {memory_needed(crew_size) // 2**20} MB"
         )
         crew = Crew(app.settings, crew_size, plan=plan, embedded=embedded)
-        return _serve(app, crew, store, views, file, wait=wait, quiet=quiet, as_json=as_json)
+        follower = Follower(views, plan, quiet=quiet)
+        if resume:
+            follower.skip_history()
+        return _serve(app, crew, store, follower, file, wait=wait, as_json=as_json)
 
 
 def _submit(store: Store, made: Draft, key: str) -> str:
@@ -163,10 +168,7 @@ class _Signalled(Exception):
     """INT or TERM reached `run`."""
 
 
-def _serve(
-    app: App, crew: Crew, store: Store, views: Views, file: str, *, wait: float, quiet: bool, as_json: bool
-) -> int:
-    from scheduler.cli.follow import Follower
+def _serve(app: App, crew: Crew, store: Store, follower: Follower, file: str, *, wait: float, as_json: bool) -> int:
     from scheduler.cli.outcome import finish
     from scheduler.report.outcome import needs_person
 
@@ -185,13 +187,13 @@ def _serve(
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, on_signal)
+    views = follower.views
     view = views.plan(crew.plan)
     if needs_person(view) and not wait:
         return finish(views, view, app.settings.state_dir, as_json_=as_json)
     crew.start()
-    follower = Follower(views, crew.plan, care, quiet=quiet)
     try:
-        view = follower.until_settled(wait)
+        view = follower.until_settled(wait, care)
     except _Signalled:
         return _interrupted(app, crew, store, file)
     except BaseException:

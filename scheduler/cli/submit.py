@@ -62,6 +62,6 @@ def wait(app: App, plan: str, timeout: float, patience: float, quiet: bool, as_j
             raise errors.Infrastructure(f"{plan} has not ended in time", hint=f"Look: dagward show {plan}")
 
     with app.store() as (_, views):
-        follower = Follower(views, views.find(plan), care, quiet=quiet)
+        follower = Follower(views, views.find(plan), quiet=quiet)
         follower.skip_history()
-        return finish(views, follower.until_settled(patience), app.settings.state_dir, as_json_=as_json)
+        return finish(views, follower.until_settled(patience, care), app.settings.state_dir, as_json_=as_json)

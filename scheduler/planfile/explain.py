@@ -190,6 +190,10 @@ def _empty(misfit: Misfit) -> None:
         misfit.error("must not be empty", "write something")
 
 
+def _surrogate(misfit: Misfit) -> None:
+    misfit.error("holds half of a surrogate pair", "remove it")
+
+
 _EXPLAIN: dict[str, Callable[[Misfit], None]] = {
     "missing": _missing,
     "extra_forbidden": _extra,
@@ -210,5 +214,6 @@ _EXPLAIN: dict[str, Callable[[Misfit], None]] = {
     "greater_than_equal": _bound("at least", "ge"),
     "less_than_equal": _bound("at most", "le"),
     "string_too_short": _empty,
+    "string_unicode": _surrogate,
     "too_short": _empty,
 }

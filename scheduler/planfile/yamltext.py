@@ -43,11 +43,12 @@ class _Loader(_Base):  # type: ignore[misc,valid-type]  # one of two classes wit
 
 def read_yaml(text: str) -> Source:
     """Parse one YAML document. Raises Unreadable for a syntax error; everything else is collected as defects."""
+    hidden = _hide_odd_breaks(text)
     try:
-        root: Node | None = yaml.compose(text, Loader=_Loader)
+        root: Node | None = yaml.compose(text.translate(hidden), Loader=_Loader)
         if root is None:
             raise Unreadable(Defect("the file is empty", "write a plan; `dagward init` makes an example"))
-        builder = _Builder()
+        builder = _Builder({ord(stand_in): code for code, stand_in in hidden.items()})
         value = builder.build(root, ())
     except yaml.MarkedYAMLError as error:
         raise Unreadable(_syntax(error, text)) from None
@@ -56,6 +57,13 @@ def read_yaml(text: str) -> Source:
     except RecursionError:
         raise Unreadable(Defect("the file is nested too deeply", "make it flatter")) from None
     return Source(text, value, YamlPlaces(root), tuple(builder.defects))
+
+
+def _hide_odd_breaks(text: str) -> dict[int, str]:
+    """YAML 1.2 took NEL, LS and PS out of the line breaks; the parser still knows 1.1, so it gets to see others."""
+    odd = [each for each in "\x85\u2028\u2029" if each in text]
+    unused = (chr(code) for code in range(0xE000, 0xF900) if chr(code) not in text) if odd else iter(())
+    return dict(zip(map(ord, odd), unused, strict=False))
 
 
 def _character(error: yaml.reader.ReaderError, text: str) -> Defect:
@@ -76,6 +84,8 @@ def _syntax(error: yaml.MarkedYAMLError, text: str) -> Defect:
         return Defect("a tab stands where YAML wants spaces", "indent with spaces", index)
     if problem.startswith(("found undefined alias", "found duplicate anchor")):
         return Defect(f"not valid YAML: {problem}", "correct the anchor's name", index)
+    if "nesting depth" in problem:
+        return Defect("the file is nested too deeply", "make it flatter", index)
     context = f" ({error.context})" if error.context else ""
     return Defect(f"not valid YAML: {problem}{context}", "correct the YAML; quote texts with : # { or *", index)
 
@@ -83,8 +93,9 @@ def _syntax(error: yaml.MarkedYAMLError, text: str) -> Defect:
 class _Builder:
     """Turns nodes into values once each; an alias shares the value, so no bomb is ever expanded here."""
 
-    def __init__(self) -> None:
+    def __init__(self, shown: dict[int, int]) -> None:
         self.defects: list[Defect] = []
+        self._shown = shown  # characters that stand in for others
         self._values: dict[Node, object] = {}
         self._sizes: dict[Node, int] = {}  # values in a node, its aliases written out
         self._open: set[Node] = set()
@@ -149,14 +160,15 @@ class _Builder:
         if not isinstance(node, ScalarNode):
             self._defect(node, path, "a key must be a text", "write a plain word")
             return None
-        if isinstance(self._scalar(node, path), str):
-            return str(node.value)
+        found = self._scalar(node, path)
+        if isinstance(found, str):
+            return found
         shown = str(node.value)
         self._defect(node, path, f"the key {shown or 'nothing'} is not a text", f'write "{shown}"')
         return None
 
     def _scalar(self, node: ScalarNode, path: Path) -> object:
-        tag, text = node.tag, node.value
+        tag, text = node.tag, node.value.translate(self._shown) if self._shown else node.value
         if tag == _STANDARD + "str":
             return text
         if tag != _PLAIN:

@@ -61,6 +61,10 @@ class Keys:
         """Hash: state, attempt, ledger, edges left of one task."""
         return f"{self.root}t:{plan}:{task}"
 
+    def dependents(self, plan: str, task: str) -> str:
+        """String: the tasks that this one blocks, a JSON list; absent when there are none."""
+        return f"{self.root}d:{plan}:{task}"
+
     def results(self, plan: str, task: str) -> str:
         """Hash: attempt -> result, `f` attempt -> failure; JSON."""
         return f"{self.root}res:{plan}:{task}"

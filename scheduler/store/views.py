@@ -237,7 +237,7 @@ class Views:
 
     def workers(self) -> list[WorkerView]:
         """Every registered executor, lost ones included while a cancel waits for their host."""
-        now = self._now()
+        now = self.now()
         leases = dict(cast("list[tuple[str, float]]", self.client.zrange(self.keys.sessions(), 0, -1, withscores=True)))
         for session in cast("set[str]", self.client.smembers(self.keys.lapsed())):
             leases.setdefault(session, 0.0)
@@ -271,6 +271,10 @@ class Views:
             )
         return out
 
+    def live(self, plan: str) -> set[str]:
+        """Tasks of a plan that hold a lease."""
+        return cast("set[str]", self.client.smembers(self.keys.live(plan)))
+
     def lonely_pools(self, plan: str) -> list[str]:
         """Pools in which this plan has ready tasks and no live worker serves it."""
         pools = (cast("str | None", self.client.hget(self.keys.plan(plan), "pools")) or "").split(",")
@@ -285,7 +289,8 @@ class Views:
         values = {"plan": plan, "task": task}
         return scripts.load("why").call(self.client, self.keys.root, values)
 
-    def _now(self) -> int:
+    def now(self) -> int:
+        """Server time in milliseconds."""
         seconds, micros = self.client.time()
         return seconds * 1000 + micros // 1000
 

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import wait_until
-from tests.guard_kit import HIDDEN, PYTHON, Desk, Worker, alive, guarded, no_process_left
+from tests.guard_kit import HIDDEN, PYTHON, Desk, Worker, alive, guarded, no_process_left, still
 from workers import processes
+from workers.channel import Message
+from workers.guarded import _order
 
 ATTEMPT = "p_1_1"
 LOOP = "echo $$ > $OUT; while :; do sleep 0.01; done"
@@ -85,7 +87,7 @@ def test_i1_frozen_time_counts_in_no_limit(desk: Desk) -> None:
     until = time.monotonic() + 1.0
     wait_until(lambda: time.monotonic() > until, "both limits would have passed")
     assert job.running
-    assert all(process.stopped for process in desk.tree())
+    assert all(still(process) for process in desk.tree())
     desk.beat(60, ATTEMPT)
     ended = job.result()
     assert ended.reason in ("stall", "timeout")
@@ -123,9 +125,9 @@ def test_i1_a_beat_from_before_the_attempt_neither_thaws_nor_fences(desk: Desk) 
     desk.guard.beat(time.monotonic() + 60, [], None, sent=asked)
     assert desk.guard.ping(5)
     assert job.running
-    assert all(process.stopped for process in desk.tree())
+    assert all(still(process) for process in desk.tree())
     desk.beat(60, ATTEMPT, sent=time.monotonic())
-    wait_until(lambda: not any(process.stopped for process in desk.tree()), "it goes on")
+    wait_until(lambda: not any(still(process) for process in desk.tree()), "it goes on")
     desk.guard.kill(ATTEMPT, "fenced")
     job.result()
 
@@ -138,7 +140,7 @@ def test_i1_a_beat_whose_deadline_has_passed_changes_nothing(desk: Desk) -> None
     desk.beat(-1, ATTEMPT)
     desk.beat(-1)
     assert desk.guard.ping(5)
-    assert all(process.stopped for process in desk.tree())
+    assert all(still(process) for process in desk.tree())
     assert job.running
     desk.guard.kill(ATTEMPT, "fenced")
     job.result()
@@ -158,10 +160,18 @@ def test_i1_run_while_frozen_waits_for_the_lease(desk: Desk) -> None:
 def test_i1_run_while_frozen_is_refused_when_fenced(desk: Desk) -> None:
     desk.beat(-1, ATTEMPT)
     assert desk.guard.ping(5)
-    job = desk.start("echo > $OUT")
+    order = _order(desk.command(["sh", "-c", "echo > $OUT"]))
+    desk.horse._channel.send({"op": "run", "id": "1", "attempt": ATTEMPT, **order})
     assert desk.guard.ping(5)
     desk.beat(60, "another_1_1")
-    assert job.result().reason == "fenced"
+    answers: list[Message] = []
+
+    def answered() -> bool:
+        answers.extend(desk.horse._channel.receive())
+        return bool(answers)
+
+    wait_until(answered, "the run is answered")
+    assert (answers[0]["op"], answers[0]["reason"]) == ("ended", "fenced")
     assert not (desk.folder / "out").exists()
 
 
@@ -194,7 +204,7 @@ def test_i1_the_horse_is_frozen_and_thawed_with_its_command(folder: Path) -> Non
     wait_until((folder / "out").exists, "the command runs")
     worker.tell("beat", 0.05, ATTEMPT)
     wait_until(lambda: worker.state("horse") == "T", "the horse is frozen")
-    wait_until(lambda: all(process.stopped for process in worker.tree()), "the tree is frozen")
+    wait_until(lambda: all(still(process) for process in worker.tree()), "the tree is frozen")
     assert worker.state("main") == "S"
     worker.tell("beat", 60, ATTEMPT)
     wait_until(lambda: worker.state("horse") != "T", "the horse goes on")
@@ -229,7 +239,7 @@ def test_i1_stopped_main_means_frozen(folder: Path) -> None:
     wait_until((folder / "out").exists, "the command runs")
     worker.tell("beat", 0.3, ATTEMPT)
     os.kill(worker.main, signal.SIGSTOP)
-    wait_until(lambda: (tree := worker.tree()) and all(p.stopped for p in tree), "the tree is frozen")
+    wait_until(lambda: (tree := worker.tree()) and all(still(p) for p in tree), "the tree is frozen")
     wait_until(lambda: worker.state("horse") == "T", "the horse is frozen")
     worker.close()
     wait_until(lambda: not alive(worker.guard), "the guard has ended")

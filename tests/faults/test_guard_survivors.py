@@ -56,7 +56,12 @@ def test_i11_survivor_is_reported_and_killed_in_the_background(tmp_path: Path) -
 
 def test_a_test_that_leaves_a_process_fails(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with pytest.raises(pytest.fail.Exception, match="left behind"), no_process_left(patience=0.1):
-        subprocess.run([*PYTHON, HIDDEN, str(out)], check=True)
-        wait_until(lambda: out.exists() and out.read_text().endswith("\n"), "the hidden process lives")
+
+    def careless() -> None:
+        with no_process_left(patience=0.1):
+            subprocess.run([*PYTHON, HIDDEN, str(out)], check=True)
+            wait_until(lambda: out.exists() and out.read_text().endswith("\n"), "the hidden process lives")
+
+    with pytest.raises(pytest.fail.Exception, match="left behind"):
+        careless()
     assert not alive(int(out.read_text()))

@@ -309,8 +309,10 @@ def test_missing_fields_are_shown_where_they_belong() -> None:
     assert errors("tasks: [{title: x}]") == [
         'plan.yaml:1:1: goal: required field "goal" is missing; add goal: what the plan is for',
         'plan.yaml:1:1: name: required field "name" is missing; add name: my-plan',
-        'plan.yaml:1:9: tasks[0].agent: required field "agent" is missing; '
-        'add agent: {use: command, run: "..."}, here or in defaults',
+        (
+            'plan.yaml:1:9: tasks[0].agent: required field "agent" is missing; '
+            'add agent: {use: command, run: "..."}, here or in defaults'
+        ),
         'plan.yaml:1:9: tasks[0].id: required field "id" is missing; add id: my-task',
     ]
     assert errors("name: p\ngoal: g\ntasks: []") == [
@@ -340,19 +342,19 @@ def tasks_of(*lines: str) -> str:
 def test_unknown_task_is_named_with_the_nearest_one() -> None:
     text = tasks_of("id: survey", "id: b, blocked_by: [survy]", "id: c, blocks: [surve]")
     assert errors(text) == [
-        'plan.yaml:5:22: tasks.b.blocked_by[0]: unknown task "survy"; did you mean "survey"? known tasks: survey, b, c',
-        'plan.yaml:6:18: tasks.c.blocks[0]: unknown task "surve"; did you mean "survey"? known tasks: survey, b, c',
+        'plan.yaml:5:24: tasks.b.blocked_by[0]: unknown task "survy"; did you mean "survey"? known tasks: survey, b, c',
+        'plan.yaml:6:20: tasks.c.blocks[0]: unknown task "surve"; did you mean "survey"? known tasks: survey, b, c',
     ]
 
 
 def test_cycle_is_named_in_order_from_its_first_task() -> None:
     text = tasks_of("id: z", "id: a, blocked_by: [c, z]", "id: b, blocked_by: [a]", "id: c, blocked_by: [b]")
-    assert errors(text) == ["plan.yaml:5:22: tasks.a.blocked_by[0]: cycle: a -> b -> c -> a; remove one of these edges"]
+    assert errors(text) == ["plan.yaml:5:24: tasks.a.blocked_by[0]: cycle: a -> b -> c -> a; remove one of these edges"]
 
 
 def test_cycle_written_from_the_other_end_is_shown_there() -> None:
     text = tasks_of("id: a, blocks: [b]", "id: b, blocks: [a]")
-    assert errors(text) == ["plan.yaml:5:18: tasks.b.blocks[0]: cycle: a -> b -> a; remove one of these edges"]
+    assert errors(text) == ["plan.yaml:5:20: tasks.b.blocks[0]: cycle: a -> b -> a; remove one of these edges"]
 
 
 def test_each_knot_of_tasks_is_one_error() -> None:
@@ -360,18 +362,22 @@ def test_each_knot_of_tasks_is_one_error() -> None:
         "id: a, blocked_by: [b]", "id: b, blocked_by: [a]", "id: c, blocked_by: [d, a]", "id: d, blocked_by: [c]"
     )
     assert errors(text) == [
-        "plan.yaml:4:22: tasks.a.blocked_by[0]: cycle: a -> b -> a; remove one of these edges",
-        "plan.yaml:6:22: tasks.c.blocked_by[0]: cycle: c -> d -> c; remove one of these edges",
+        "plan.yaml:4:24: tasks.a.blocked_by[0]: cycle: a -> b -> a; remove one of these edges",
+        "plan.yaml:6:24: tasks.c.blocked_by[0]: cycle: c -> d -> c; remove one of these edges",
     ]
 
 
 def test_two_ends_that_disagree() -> None:
     text = tasks_of("id: a, blocks: [{task: b, when: settled}]", "id: b, blocked_by: [a]")
     assert errors(text) == [
-        'plan.yaml:4:35: tasks.a.blocks[0].when: "settled" is not in this version; '
-        "remove it; an edge waits for verified",
-        "plan.yaml:5:22: tasks.b.blocked_by[0]: the two ends of a -> b disagree: verified here, settled on line 4; "
-        "write the edge once",
+        (
+            'plan.yaml:4:36: tasks.a.blocks[0].when: "settled" is not in this version; '
+            "remove it; an edge waits for verified"
+        ),
+        (
+            "plan.yaml:5:24: tasks.b.blocked_by[0]: the two ends of a -> b disagree: verified here, settled on line 4; "
+            "write the edge once"
+        ),
     ]
 
 
@@ -389,13 +395,13 @@ def test_an_edge_with_a_wrong_key() -> None:
 
 def test_duplicate_edge() -> None:
     assert errors(tasks_of("id: a", "id: b, blocked_by: [a, {task: a}]")) == [
-        'plan.yaml:5:25: tasks.b.blocked_by[1]: duplicate edge to "a"; keep one of the two'
+        'plan.yaml:5:27: tasks.b.blocked_by[1]: duplicate edge to "a"; keep one of the two'
     ]
 
 
 def test_both_spellings_in_one_task() -> None:
     assert errors(tasks_of("id: a", "id: b, blocked_by: [a], blockedBy: []")) == [
-        "plan.yaml:5:26: tasks.b.blockedBy: blocked_by and blockedBy are the same field, and they disagree; keep blocked_by"
+        "plan.yaml:5:28: tasks.b.blockedBy: blocked_by and blockedBy are the same field, and they disagree; keep blocked_by"
     ]
     spec = loaded(tasks_of("id: a", "id: b, blocked_by: [a], blockedBy: [a]")).spec
     assert [edge.task for edge in spec.tasks[1].blocked_by] == ["a"]
@@ -460,8 +466,10 @@ def test_many_tasks_without_a_check_are_one_warning() -> None:
 def test_ids_that_differ_only_in_case_are_a_warning() -> None:
     done = loaded(tasks_of("id: ab", "id: aB"))
     assert [warning.render("plan.yaml") for warning in done.warnings] == [
-        'plan.yaml:5:8: tasks.aB.id: the ids "ab" and "aB" differ only in case; '
-        "rename one; some file systems cannot tell them apart"
+        (
+            'plan.yaml:5:8: tasks.aB.id: the ids "ab" and "aB" differ only in case; '
+            "rename one; some file systems cannot tell them apart"
+        )
     ]
 
 
