@@ -6,115 +6,18 @@ Pure: facts come in, words go out. Must not know the store, click or the clock. 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import cast
 
 from scheduler.model import Json, PlanState, PlanView, TaskState, TaskView
+from scheduler.report.causes import Blocker, Cause, Explanation, Facts, as_int
 from scheduler.report.outcome import next_step
-from scheduler.report.plain import clipped, clock, flat, iso, plural
+from scheduler.report.plain import clipped, clock, flat, plural
 from scheduler.report.progress import duration
 
 SLOTS = frozenset({"concurrency", "pool", "no_worker", "no_idle_worker"})
 """Causes that say nothing while an edge or a back-off holds the task anyway."""
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What the script `why` answers for one task. `lease` and `dispatch` are milliseconds left; None: there is none."""
-
-    state: TaskState
-    now: int
-    since: int = 0
-    attempt: int = 0
-    causes: tuple[Mapping[str, Json], ...] = ()
-    holders: tuple[str, ...] = ()  # `plan task` that hold slots of the task's pool
-    cancel: bool = False
-    cause: str = ""
-    session: str = ""
-    worker: str = ""
-    host: str = ""
-    lost: bool = False  # the worker was lost and its host has still to prove that nothing lives
-    verify_only: bool = False
-    lease: int | None = None
-    dispatch: int | None = None
-
-    @classmethod
-    def read(cls, raw: Mapping[str, Json]) -> Facts:
-        """From the script's answer, in which absent means false, empty or none, and an empty list may be `{}`."""
-        return cls(
-            state=TaskState(str(raw["state"])),
-            now=_int(raw["now"]),
-            since=_int(raw.get("since")),
-            attempt=_int(raw.get("attempt")),
-            causes=tuple(cast("list[Mapping[str, Json]]", raw.get("causes") or [])),
-            holders=tuple(str(each).replace("|", " ") for each in cast("list[Json]", raw.get("holders") or [])),
-            cancel=bool(raw.get("cancel")),
-            cause=str(raw.get("cause") or ""),
-            session=str(raw.get("session") or ""),
-            worker=str(raw.get("worker") or ""),
-            host=str(raw.get("host") or ""),
-            lost=raw.get("worker_state") == "lost",
-            verify_only=bool(raw.get("verify_only")),
-            lease=_int(raw["lease"]) if raw.get("lease") is not None else None,
-            dispatch=_int(raw["dispatch"]) if raw.get("dispatch") is not None else None,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Blocker:
-    """A task that has to complete first. `limit`: its time limit; `below`: what it waits for itself, at the far end."""
-
-    task: TaskView
-    facts: Facts | None = None
-    limit: int = 0
-    below: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """One thing that holds a task. `since` and `release` are server times, 0 when nobody can know them."""
-
-    cause: str
-    text: str
-    holder: tuple[str, ...] = ()
-    since: int = 0
-    release: int = 0
-    next: str = ""
-    tasks: int = 1
-
-    def as_json(self) -> dict[str, Json]:
-        """For `why --json`."""
-        value = cast("dict[str, Json]", asdict(self))
-        value["holder"] = list(self.holder)
-        del value["release"]
-        value["since"] = iso(self.since) if self.since else None
-        value["expected_release"] = iso(self.release) if self.release else None
-        return value
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """One sentence, the next step, and every cause. `plan` and `task` are ids; `task` is empty for a whole plan."""
-
-    plan: str
-    task: str
-    state: str
-    line: str
-    next: str = ""
-    causes: tuple[Cause, ...] = ()
-
-    def as_json(self) -> dict[str, Json]:
-        """For `why --json`."""
-        return {
-            "schema": "dagward/why/1",
-            "plan": self.plan,
-            "task": self.task or None,
-            "state": self.state,
-            "text": self.line,
-            "next": self.next,
-            "causes": [cause.as_json() for cause in self.causes],
-        }
 
 
 def explain(
@@ -142,8 +45,10 @@ def _waiting(plan: PlanView, task: TaskView, facts: Facts, blockers: _Blockers, 
     what = f"the verification of {task.task}" if facts.verify_only else task.task
     if not causes:
         text = "is ready: a daemon claims it for an idle worker"
-        cause = Cause("ready", text, ("daemon",), facts.since, 0, _start(plan))
-        return Explanation(plan.plan, task.task, facts.state, f"{what} {text}", f"if it stays so: {cause.next}", (cause,))
+        cause = Cause("ready", text, ("daemon",), facts.since, 0, _start())
+        return Explanation(
+            plan.plan, task.task, facts.state, f"{what} {text}", f"if it stays so: {cause.next}", (cause,)
+        )
     early = [each for each in causes if each.cause not in SLOTS]
     shown = early or list(causes)
     line = f"{what} waits: " + "; ".join(each.text for each in shown)
@@ -153,19 +58,17 @@ def _waiting(plan: PlanView, task: TaskView, facts: Facts, blockers: _Blockers, 
 _ORDER = ("plan", "approval", "edges", "backoff", "concurrency", "pool", "no_worker", "no_idle_worker", "state")
 
 
-def _cause(
-    plan: PlanView, raw: Mapping[str, Json], facts: Facts, blockers: _Blockers, zone: tzinfo | None
-) -> Cause:
+def _cause(plan: PlanView, raw: Mapping[str, Json], facts: Facts, blockers: _Blockers, zone: tzinfo | None) -> Cause:
     kind = str(raw["cause"])
     if kind == "edges":
         return _edges(plan, facts, blockers, zone)
     if kind == "backoff":
-        return backoff(_int(raw.get("release")), facts, zone)
+        return backoff(as_int(raw.get("release")), facts, zone)
     if kind in ("plan", "approval"):
         return plan_cause(plan)
     if kind == "state":
         return Cause("state", f"it is {raw.get('state')}", since=facts.since)
-    return _slot(plan, kind, raw, facts)
+    return _slot(kind, raw, facts)
 
 
 def _edges(plan: PlanView, facts: Facts, blockers: _Blockers, zone: tzinfo | None) -> Cause:
@@ -173,17 +76,28 @@ def _edges(plan: PlanView, facts: Facts, blockers: _Blockers, zone: tzinfo | Non
     if not left:
         return Cause("edges", "its last blocker has just ended", since=facts.since)
     names = [f"{each.task.task} ({standing(each, facts.now, zone)})" for each in left[:3]]
-    count = f"its {'only blocker' if blockers.edges == 1 else f'{blockers.edges} blockers'}"
-    head = f"{count} is not completed" if blockers.edges == 1 else f"{len(left)} of {count} {_are(len(left))} not completed"
+    if blockers.edges == 1:
+        head = "its only blocker is not completed"
+    elif len(left) == blockers.edges:
+        head = f"none of its {blockers.edges} blockers is completed"
+    else:
+        head = f"{len(left)} of its {blockers.edges} blockers {'is' if len(left) == 1 else 'are'} not completed"
     more = f" and {len(left) - 3} more" if len(left) > 3 else ""
     first = left[0]
     running = next((each for each in left if each.task.state in (TaskState.RUNNING, TaskState.VERIFYING)), None)
-    step = f"dagward logs {plan.plan} {running.task.task} -f" if running else f"dagward why {plan.plan} {first.task.task}"
+    step = (
+        f"dagward logs {plan.plan} {running.task.task} -f" if running else f"dagward why {plan.plan} {first.task.task}"
+    )
     since = min((each.task.since for each in left), default=0)
     # One blocker that runs ends at its time limit at the latest; of several nobody can say.
     release = running.task.since + running.limit if running and len(left) == 1 and running.limit else 0
     return Cause(
-        "edges", f"{head}: {', '.join(names)}{more}", tuple(f"task {each.task.task}" for each in left[:16]), since, release, step
+        "edges",
+        f"{head}: {', '.join(names)}{more}",
+        tuple(f"task {each.task.task}" for each in left[:16]),
+        since,
+        release,
+        step,
     )
 
 
@@ -210,7 +124,9 @@ def standing(blocker: Blocker, now: int, zone: tzinfo | None = None) -> str:
 def backoff(release: int, facts: Facts, zone: tzinfo | None = None) -> Cause:
     """A pause after a failed attempt."""
     text = f"back-off until {clock(release, zone)} after attempt {facts.attempt} failed"
-    return Cause("backoff", text, ("time",), facts.since, release, f"nothing to do: it goes again at {clock(release, zone)}")
+    return Cause(
+        "backoff", text, ("time",), facts.since, release, f"nothing to do: it goes again at {clock(release, zone)}"
+    )
 
 
 def plan_cause(plan: PlanView) -> Cause:
@@ -229,27 +145,31 @@ def _approve(plan: PlanView) -> str:
     return f"dagward approve {plan.plan} --version {plan.version} --hash {plan.hash}"
 
 
-def _slot(plan: PlanView, kind: str, raw: Mapping[str, Json], facts: Facts) -> Cause:
+def _slot(kind: str, raw: Mapping[str, Json], facts: Facts) -> Cause:
     pool = str(raw.get("pool", ""))
     if kind == "concurrency":
         held = sorted(str(each) for each in cast("list[Json]", raw.get("holders") or []))
         text = f"{raw.get('used')} of {raw.get('limit')} attempts of this plan are in use by {clipped(held)}"
-        return Cause(kind, text, tuple(f"task {each}" for each in held[:16]), next="wait, or raise `concurrency` in the plan")
+        return Cause(
+            kind, text, tuple(f"task {each}" for each in held[:16]), next="wait, or raise `concurrency` in the plan"
+        )
     if kind == "pool":
         text = f"pool {pool} is full ({raw.get('used')} of {raw.get('limit')})"
         text += f", in use by {clipped(facts.holders)}" if facts.holders else ""
         return Cause(kind, text, facts.holders, next=f"wait, or raise `[pools.{pool}] limit` in the configuration")
     if kind == "no_worker":
-        return Cause(kind, f"no live worker serves pool {pool}", (f"pool {pool}",), next=_start(plan, pool))
-    workers = _int(raw.get("workers"))
-    text = f"the only worker of pool {pool} is busy" if workers == 1 else f"all {workers} workers of pool {pool} are busy"
+        return Cause(kind, f"no live worker serves pool {pool}", (f"pool {pool}",), next=_start(pool))
+    workers = as_int(raw.get("workers"))
+    text = (
+        f"the only worker of pool {pool} is busy" if workers == 1 else f"all {workers} workers of pool {pool} are busy"
+    )
     text += f" with {clipped(facts.holders)}" if facts.holders else ""
     return Cause(kind, text, facts.holders, next=f"wait, or start one more: dagward worker --pool {pool}")
 
 
-def _start(plan: PlanView, pool: str = "") -> str:
-    alone = f" or dagward worker --pool {pool}" if pool and pool != "default" else ""
-    return f"dagward up{alone}; a plan of `run` goes on with: dagward run FILE --resume  (plan {plan.name})"
+def _start(pool: str = "") -> str:
+    server = f"dagward worker --pool {pool}" if pool and pool != "default" else "dagward up"
+    return f"{server}, or what was started by `run`: dagward run FILE --resume"
 
 
 def _held(plan: PlanView, task: TaskView, facts: Facts, limit: int) -> Cause:
@@ -257,33 +177,32 @@ def _held(plan: PlanView, task: TaskView, facts: Facts, limit: int) -> Cause:
     ago = duration(facts.now - facts.since)
     base = Cause(str(facts.state), "", (where,), facts.since)
     if facts.cancel:
-        return _cancelling(plan, facts, where, base)
+        return _cancelling(facts, where, base)
     if facts.lease is None or facts.lease < 0:
         late = f"{duration(-facts.lease)} ago" if facts.lease is not None else "already"
         text = f"is {facts.state} on {where}, whose lease ended {late}: a daemon takes it back after a second look"
-        return replace(base, cause="lease", text=text, next=f"if it stays so: {_start(plan)}")
+        return replace(base, cause="lease", text=text, next=f"if it stays so: {_start()}")
     if facts.state is TaskState.CLAIMED:
-        return _claimed(plan, facts, where, base)
+        return _claimed(facts, where, base)
     text = (
-        f"is {facts.state} on {where} for {ago} (attempt {facts.attempt}, {task.charged} of {task.retries + 1} charged, "
-        f"lease {duration(facts.lease)} left)"
+        f"is {facts.state} on {where} for {ago} (attempt {facts.attempt}, {task.charged} of {task.retries + 1} charged,"
+        f" lease {duration(facts.lease)} left)"
     )
     release = facts.since + limit if limit and facts.state is TaskState.RUNNING else 0
     step = f"dagward logs {plan.plan} {task.task} -f"
     return replace(base, text=text, release=release, next=step)
 
 
-def _claimed(plan: PlanView, facts: Facts, where: str, base: Cause) -> Cause:
+def _claimed(facts: Facts, where: str, base: Cause) -> Cause:
     left = facts.dispatch if facts.dispatch is not None else 0
     if left >= 0:
-        text = f"is claimed by {where} for attempt {facts.attempt}: it starts within {duration(left)} or goes back uncharged"
+        text = f"is claimed by {where} for attempt {facts.attempt}: it starts within {duration(left)} or goes back"
         return replace(base, text=text, release=facts.now + left, next="nothing to do")
     text = f"is claimed by {where}, which has not started it in time: a daemon gives it back"
-    return replace(base, text=text, next=f"if it stays so: {_start(plan)}")
+    return replace(base, text=text, next=f"if it stays so: {_start()}")
 
 
-def _cancelling(plan: PlanView, facts: Facts, where: str, base: Cause) -> Cause:
-    del plan
+def _cancelling(facts: Facts, where: str, base: Cause) -> Cause:
     if facts.lost or facts.lease is None:
         host = facts.host or "its host"
         text = f"is being cancelled and waits for the sweep of host {host}: its {where} was lost"
@@ -316,11 +235,3 @@ def _ended(plan: PlanView, task: TaskView, facts: Facts) -> Explanation:
     text = f"{name} is {state}"
     cause = Cause(str(state), text, since=facts.since, next=f"dagward events {plan.plan}")
     return Explanation(plan.plan, name, state, text, cause.next, (cause,))
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
-
-
-def _int(value: Json | None) -> int:
-    return int(value) if isinstance(value, int | float) else 0

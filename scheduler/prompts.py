@@ -6,7 +6,8 @@ Must not know where a prompt comes from or which agent reads it. The only import
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -22,6 +23,9 @@ MAX_LENGTH = 1_000_000
 
 ROOTS = ("outputs", "params")
 _MARKS = ("{{", "{%", "{#")
+_PLAIN_READ = re.compile(
+    r"\{\{-?\s*(params|outputs)\.([A-Za-z_][A-Za-z0-9_]*)(?:\.[A-Za-z_][A-Za-z0-9_]*)*\s*-?\}\}", re.ASCII
+)
 
 
 class PromptRefused(Refusal):
@@ -81,27 +85,35 @@ def check(template: str, names: Names) -> list[PromptProblem]:
     """What can be known before anything runs: syntax, names, and outputs of tasks that do not come before."""
     if not is_template(template):
         return []
+    if not is_template(_PLAIN_READ.sub(" ", template)):  # no need to load a template language for these
+        reads = [(found[1], found[2], found.start()) for found in _PLAIN_READ.finditer(template)]
+        problems = [_read(root, name, template.count("\n", 0, at) + 1, names) for root, name, at in reads]
+        return [problem for problem in dict.fromkeys(problems) if problem is not None]
+    return _check_tree(template, names)
+
+
+def _check_tree(template: str, names: Names) -> list[PromptProblem]:
     import jinja2
     from jinja2 import meta, nodes
 
     environment = _environment()
     try:
         tree = environment.parse(template)
-        environment.compile(tree)  # finds unknown filters and tests
-        tree = environment.parse(template)
+        undeclared = meta.find_undeclared_variables(tree) - set(ROOTS) - environment.globals.keys()
     except jinja2.TemplateSyntaxError as error:
         return [PromptProblem(error.lineno, f"not a valid template: {error.message}", "correct it")]
-    undeclared = meta.find_undeclared_variables(tree) - set(ROOTS) - environment.globals.keys()
-    problems = [
-        _unknown_root(name) for name in tree.find_all(nodes.Name) if name.ctx == "load" and name.name in undeclared
-    ]
+    roots = [each for each in tree.find_all(nodes.Name) if each.ctx == "load" and each.name in undeclared]
+    problems: list[PromptProblem | None] = [_unknown_root(each) for each in roots]
     problems += [
-        PromptProblem(node.lineno, "a prompt cannot read other files", "write the text into the prompt")
-        for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends))
+        PromptProblem(each.lineno, "a prompt cannot read other files", "write the text into the prompt")
+        for each in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends))
     ]
     reads: list[nodes.Getattr | nodes.Getitem] = [*tree.find_all(nodes.Getattr), *tree.find_all(nodes.Getitem)]
-    problems += [problem for node in reads for problem in _access(node, names)]
-    return sorted(dict.fromkeys(problems), key=lambda problem: problem.line)
+    for node in reads:
+        name = _constant(node)
+        if isinstance(node.node, nodes.Name) and name is not None:
+            problems.append(_read(node.node.name, name, node.lineno, names))
+    return sorted((problem for problem in dict.fromkeys(problems) if problem), key=lambda problem: problem.line)
 
 
 def _unknown_root(name: nodes.Name) -> PromptProblem:
@@ -111,23 +123,17 @@ def _unknown_root(name: nodes.Name) -> PromptProblem:
     return PromptProblem(name.lineno, f'"{name.name}" is undefined', remedy)
 
 
-def _access(node: nodes.Getattr | nodes.Getitem, names: Names) -> Iterator[PromptProblem]:
-    from jinja2 import nodes
-
-    if not isinstance(node.node, nodes.Name) or node.node.name not in ROOTS:
-        return
-    name = _constant(node)
-    if name is None:
-        return
-    if node.node.name == "params":
-        if name not in names.params:
-            known = ", ".join(sorted(names.params)) or "none"
-            yield PromptProblem(node.lineno, f'unknown parameter "{name}"', f"known parameters: {known}")
-    elif name not in names.tasks:
-        yield PromptProblem(node.lineno, f'unknown task "{name}" in outputs', "write the id of a task before this one")
-    elif name not in names.ancestors():
+def _read(root: str, name: str, line: int, names: Names) -> PromptProblem | None:
+    if root == "params" and name not in names.params:
+        known = ", ".join(sorted(names.params)) or "none"
+        return PromptProblem(line, f'unknown parameter "{name}"', f"known parameters: {known}")
+    if root == "outputs" and name not in names.tasks:
+        remedy = "write the id of a task before this one"
+        return PromptProblem(line, f'unknown task "{name}" in outputs', remedy)
+    if root == "outputs" and name not in names.ancestors():
         message = f'outputs of "{name}" do not exist yet: it does not come before this task'
-        yield PromptProblem(node.lineno, message, f"add blocked_by: [{name}]")
+        return PromptProblem(line, message, f"add blocked_by: [{name}]")
+    return None
 
 
 def _constant(node: nodes.Getattr | nodes.Getitem) -> str | None:

@@ -11,6 +11,7 @@ import os
 import stat
 
 PIECE = 65536
+MASK = b"***"
 ROUND = 32  # pieces read in one turn, so that messages are heard under a flood of output
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS}
@@ -37,10 +38,11 @@ def open_log(path: str) -> int | None:
 class Capture:
     """Reads the pipe `source` into the log `sink`. Owns both descriptors.
 
-    Memory: half the cap and one piece, whatever the command writes. `total` and `dropped` count bytes.
+    Memory: half the cap and one piece, whatever the command writes. `total` and `dropped` count bytes. `secrets`
+    (the longest first) are masked on the way; the last bytes are held back as long as they may begin one.
     """
 
-    def __init__(self, source: int, sink: int | None, cap: int) -> None:
+    def __init__(self, source: int, sink: int | None, cap: int, secrets: list[bytes] | None = None) -> None:
         os.set_blocking(source, False)
         self.source: int | None = source
         self.total = 0
@@ -52,6 +54,8 @@ class Capture:
         self._at = 0  # where the oldest byte of a full ring is
         self._fed = 0  # bytes that went into the ring
         self._last = b"\n"
+        self._secrets = [secret for secret in secrets or () if secret]
+        self._held = b""
 
     @property
     def dropped(self) -> int:
@@ -78,6 +82,8 @@ class Capture:
         """Take the rest of a pipe whose writers are gone, append the kept end, close."""
         self.read(rounds=4 * ROUND)  # bounded: a writer outside the tree could hold the pipe
         self._close_source()
+        held, self._held = self._held, b""
+        self._pass(held)
         left_out = self._fed - len(self._tail)
         if left_out:
             self._write(
@@ -92,6 +98,17 @@ class Capture:
 
     def _take(self, piece: bytes) -> None:
         self.total += len(piece)
+        self._pass(self._masked(piece) if self._secrets else piece)
+
+    def _masked(self, piece: bytes) -> bytes:
+        piece = self._held + piece
+        for secret in self._secrets:
+            piece = piece.replace(secret, MASK)
+        keep = len(self._secrets[0]) - 1
+        self._held = piece[len(piece) - keep :] if 0 < keep < len(piece) else piece if keep else b""
+        return piece[: len(piece) - len(self._held)]
+
+    def _pass(self, piece: bytes) -> None:
         head = piece[: self._room]
         if head:
             self._room -= len(head)

@@ -87,6 +87,7 @@ def _order(command: Command) -> Message:
         "cap": command.cap,
         "stdin": None if command.stdin is None else str(command.stdin),
         "grace": command.grace,
+        "redact": list(command.redact),
     }
 
 

@@ -28,7 +28,7 @@ class Command:
     cap: int = 10_000_000
     stdin: Path | None = None  # None: /dev/null
     grace: int = 2_000  # between SIGTERM and SIGKILL when stopped
-    redact: Sequence[str] = ()  # secret values that never reach the log
+    redact: Sequence[str] = ()  # spellings of secrets that never reach the log, the longest first
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,7 @@ def _run(work: Work, tree: Path, env: dict[str, str]) -> tuple[Outcome, Ended, d
             cap=settings.output_cap,
             stdin=stdin,
             grace=settings.grace,
-            redact=tuple(secrets.values()),
+            redact=work.redact.forms,
         )
     )
     outcome = agent.finish(ended, [])

@@ -40,6 +40,7 @@ class Redactor:
         forms = {form for value in values if len(value) >= SHORTEST for form in _forms(value)}
         forms |= {form.replace("\n", "\r\n") for form in forms if "\n" in form}
         ordered = sorted(forms, key=lambda form: (-len(form), form))
+        self.forms = tuple(ordered)  # every spelling that is masked, the longest first
         self._longest = max((len(form.encode("utf-8", "surrogateescape")) for form in ordered), default=0)
         self._text = re.compile("|".join(map(re.escape, ordered))) if ordered else None
         self._bytes = (

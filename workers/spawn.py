@@ -23,7 +23,7 @@ class BadOrder(Exception):
 class Order:
     """What a horse asks for, checked. Times in seconds; the fields are those of `workers.plugins.Command`."""
 
-    __slots__ = ("argv", "attempt", "cap", "cwd", "env", "grace", "id", "log", "stall", "stdin", "timeout")
+    __slots__ = ("argv", "attempt", "cap", "cwd", "env", "grace", "id", "log", "redact", "stall", "stdin", "timeout")
 
     def __init__(self, message: dict[str, object]) -> None:
         self.id = _text(message, "id")
@@ -32,6 +32,7 @@ class Order:
         self.log = _text(message, "log")
         self.argv = _texts(message, "argv")
         self.env = _environment(message)
+        self.redact = [os.fsencode(form) for form in _texts(message, "redact")] if message.get("redact") else []
         self.cap = _whole(message, "cap")
         self.timeout = _whole(message, "timeout") / 1000
         self.grace = _whole(message, "grace") / 1000
@@ -59,7 +60,7 @@ def start(order: Order) -> tuple[int, Capture]:
         raise
     finally:
         os.close(target)
-    return pid, Capture(source, sink, order.cap)
+    return pid, Capture(source, sink, order.cap, order.redact)
 
 
 def _log(order: Order) -> int | None:

@@ -6,6 +6,7 @@ Commands are imported when they are called, so `--help` and reading commands sta
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -128,6 +129,7 @@ def cli(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console script: run a command, print its error with the next step, exit by its code."""
+    _print_anything()
     try:
         code = cli.main(args=arguments, prog_name="dagward", standalone_mode=False)
     except click.exceptions.Exit as done:
@@ -148,6 +150,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Exception as error:  # noqa: BLE001 -- the last resort: one line instead of a traceback
         code = _unexpected(error)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _print_anything() -> None:
+    """A character that the terminal's encoding lacks is shown escaped; it never ends a command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _explain(error: errors.DagwardError) -> int:

@@ -12,8 +12,8 @@ from scheduler.cli.paint import put_table
 
 if TYPE_CHECKING:
     from scheduler.cli.logfile import Where
-    from scheduler.explain import Explanation
     from scheduler.model import Evidence
+    from scheduler.report.causes import Explanation
     from scheduler.store import Views
 
 ROWS = 200
@@ -60,7 +60,9 @@ def _put_path(where: Where, as_json: bool) -> None:
     if not where.here:
         say(f"the log is not on this host: it is on {where.host or 'the host of its worker'}")
     if as_json:
-        put_json({"schema": "dagward/log-path/1", "host": where.host or None, "path": str(where.file), "here": where.here})
+        put_json(
+            {"schema": "dagward/log-path/1", "host": where.host or None, "path": str(where.file), "here": where.here}
+        )
         return
     click.echo(str(where.file))
 

@@ -123,7 +123,9 @@ def _open(file: Path) -> BinaryIO:
     try:
         return os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
     except OSError as error:
-        raise errors.Refusal(f"cannot read {file}: {error.strerror}", hint="Run it as the user of the state folder.") from None
+        raise errors.Refusal(
+            f"cannot read {file}: {error.strerror}", hint="Run it as the user of the state folder."
+        ) from None
 
 
 def _copy(log: BinaryIO) -> None:

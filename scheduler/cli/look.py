@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -118,8 +119,14 @@ def graph(app: App, plan: str, form: str, params: dict[str, str], as_json: bool)
     elif form == "mermaid":
         click.echo(report.mermaid(drawing))
     else:
-        signs = report.UNICODE if (sys.stdout.encoding or "").lower().startswith("utf") else report.ASCII
+        signs = report.UNICODE if _utf8() else report.ASCII
         click.echo(report.text(drawing, signs, terminal_width() or report.WIDTH))
+
+
+def _utf8() -> bool:
+    """Whether stdout takes lines and marks. Python writes UTF-8 even in the C locale, whose terminal may not."""
+    plain = os.environ.get("LC_ALL") in ("C", "POSIX")
+    return not plain and (sys.stdout.encoding or "").lower().startswith("utf")
 
 
 def _is_file(word: str) -> bool:

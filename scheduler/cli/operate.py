@@ -47,14 +47,19 @@ def approve(app: App, plan: str, version: int | None, hash_: str | None, as_json
              "state": view.state}
         )  # fmt: skip
         return
-    say(f"version {view.version} of plan {view.plan} {'is approved' if new else 'was approved before'}: it is {view.state}")
+    say(
+        f"version {view.version} of plan {view.plan} {'is' if new else 'was'} approved"
+        f"{'' if new else ' before'}: the plan is {view.state}"
+    )
     say("it runs under `dagward up`, or go on with: dagward run FILE --resume")
 
 
 def _whole(view: PlanView, version: int, hash_: str) -> str:
     """The whole hash that a prefix means. Anything else is left to the store, which refuses it with the facts."""
     if len(hash_) < SHORTEST_HASH:
-        raise errors.Refusal(f"{hash_} is too short for a hash", hint=f"Give at least {SHORTEST_HASH} characters of it.")
+        raise errors.Refusal(
+            f"{hash_} is too short for a hash", hint=f"Give at least {SHORTEST_HASH} characters of it."
+        )
     same = version == view.version and view.hash.startswith(hash_.lower())
     return view.hash if same else hash_
 
@@ -99,11 +104,10 @@ def cancel(app: App, plan: str, task: str | None, yes: bool, patience: float, as
         store.cancel(found, who(), name)
         _settle(store, found)
         held = _until_gone(views, found, name, patience)
+        _settle(store, found)  # what has ended meanwhile is what the plan still waits for
         state = views.task(found, name).state.value if name else views.plan(found).state.value
     if as_json:
-        put_json(
-            {"schema": "dagward/cancel/1", "plan": found, "task": name or None, "state": state, "stopping": held}
-        )
+        put_json({"schema": "dagward/cancel/1", "plan": found, "task": name or None, "state": state, "stopping": held})
     elif held:
         say(f"{target} is being cancelled: {_agents(len(held))} being stopped")
         for line in held[:NAMED]:
@@ -149,4 +153,3 @@ def _until_gone(views: Views, plan: str, task: str, patience: float) -> list[str
     while (live := _live(views, plan, task)) and time.monotonic() < end:
         time.sleep(LOOK)
     return [why_task(views, plan, each).line for each in live]
-

@@ -120,7 +120,9 @@ def init(file: str, as_json: bool) -> None:
         hint = f"Name another file, or look at it: dagward validate {file}"
         raise errors.Refusal(f"{file} exists already; nothing was written", hint=hint) from None
     except OSError as error:
-        raise errors.Refusal(f"cannot write {file}: {error.strerror}", hint="Name a file in a folder of yours.") from None
+        raise errors.Refusal(
+            f"cannot write {file}: {error.strerror}", hint="Name a file in a folder of yours."
+        ) from None
     if as_json:
         put_json({"schema": "dagward/init/1", "file": file, "kind": "repo" if repo is not None else "scratch"})
         return

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from scheduler.explain import Blocker, Explanation, Facts, explain
+from scheduler.explain import explain
 from scheduler.model import TaskState
+from scheduler.report.causes import Blocker, Explanation, Facts
 from scheduler.report.holdups import Row, explain_plan, questions
 from scheduler.store import Views, bulk
 

@@ -145,7 +145,10 @@ Check = Annotated[
 
 
 class TaskSpec(Frozen):
-    """One task in normal form: everything that a worker needs to know about it, and nothing about its neighbours."""
+    """One task in normal form: everything that a worker needs to know about it, and nothing about its neighbours.
+
+    `scope` is what holds for this task: the plan's, narrowed by its own; `protect` has the patterns of both.
+    """
 
     id: str
     title: str = ""

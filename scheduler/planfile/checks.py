@@ -5,7 +5,9 @@ Must not know which task they belong to. The only import of jsonschema in the sc
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from functools import lru_cache
 
 from scheduler.model.base import Json
 from scheduler.planfile.patterns import check_path, check_patterns
@@ -52,27 +54,34 @@ def _check_diff(diff: dict[str, object], path: Path, report: Report) -> None:
 def _check_schema(schema: object, path: Path, report: Report) -> None:
     if not isinstance(schema, dict):
         return
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError, best_match
-
     try:
-        canonical(schema)
+        text = canonical(schema)
     except ValueError as error:
         report.error(path, f"cannot be kept as JSON: {error}", "use whole numbers up to 2^53 and valid text")
         return
+    for below, message, remedy in _wrong_in_schema(text):
+        report.error((*path, *below), message, remedy)
+
+
+@lru_cache(maxsize=256)
+def _wrong_in_schema(text: bytes) -> list[tuple[Path, str, str]]:
+    """Place, message and remedy of what is wrong; remembered, because thousands of tasks may share one schema."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import best_match
+
+    schema: dict[str, Json] = json.loads(text)
     if schema.get("$schema", DRAFT) != DRAFT:
-        report.error((*path, "$schema"), "another draft of JSON Schema", f"remove it; the draft is {DRAFT}")
-        return
+        return [(("$schema",), "another draft of JSON Schema", f"remove it; the draft is {DRAFT}")]
     wrong = best_match(Draft202012Validator(Draft202012Validator.META_SCHEMA).iter_errors(schema))
-    if isinstance(wrong, SchemaError) or wrong is not None:
-        report.error(
-            (*path, *wrong.absolute_path), f"not a JSON Schema: {clip(wrong.message, 120)}", "correct the schema"
-        )
-        return
-    for where, target in _references(schema, ()):
-        if not _resolves(schema, target):
-            message = f'the schema has nothing at $ref "{clip(target)}"'
-            report.error((*path, *where), message, 'refer to a part of the same schema, "#/$defs/NAME"')
+    if wrong is not None:
+        message = f"not a JSON Schema: {clip(wrong.message, 120)}"
+        return [(tuple(wrong.absolute_path), message, "correct the schema")]
+    remedy = 'refer to a part of the same schema, "#/$defs/NAME"'
+    return [
+        (where, f'the schema has nothing at $ref "{clip(target)}"', remedy)
+        for where, target in _references(schema, ())
+        if not _resolves(schema, target)
+    ]
 
 
 def _references(value: Json, path: Path) -> Iterator[tuple[Path, str]]:

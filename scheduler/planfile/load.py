@@ -18,7 +18,7 @@ from scheduler.model.plan import PlanSpec
 from scheduler.planfile.normal import normal_form
 from scheduler.planfile.params import resolve_params
 from scheduler.planfile.references import check_edges, check_ids, find_tasks
-from scheduler.planfile.report import Report, describe, sort
+from scheduler.planfile.report import Report, describe, printable, sort
 from scheduler.planfile.rules import Rules
 from scheduler.planfile.shape import check_shape
 from scheduler.planfile.source import MAX_BYTES, Defect, Path, Source, Unreadable, read
@@ -123,7 +123,7 @@ def _unread(defect: Defect, text: bytes) -> Problem:
         breaks = list(re.finditer(r"\r\n|\r|\n", before))
         line = len(breaks) + 1
         column = len(before) - (breaks[-1].end() if breaks else 0) + 1
-    return Problem(defect.message, line=line, column=column, remedy=defect.remedy)
+    return Problem(printable(defect.message), line=line, column=column, remedy=printable(defect.remedy))
 
 
 def _refused(file: str, message: str, remedy: str) -> InvalidPlan:

@@ -35,12 +35,12 @@ class Report:
 
     def whole(self, name: str, message: str, remedy: str) -> None:
         """Refuse something that is not in the file, such as an option of the command."""
-        self.errors.append(Problem(message, field=name, remedy=remedy))
+        self.errors.append(_problem(message, name, (0, 0), remedy))
 
     def at_index(self, index: int | None, path: Path, message: str, remedy: str) -> None:
         """Refuse a place of the text that has no value of its own."""
-        line, column = self.source.position(index) if index is not None else (0, 0)
-        self.errors.append(Problem(message, self.name(path), line, column, remedy))
+        place = self.source.position(index) if index is not None else (0, 0)
+        self.errors.append(_problem(message, self.name(path), place, remedy))
 
     def line(self, path: Path) -> int:
         """The line of a value, for messages that name another place."""
@@ -60,13 +60,23 @@ class Report:
         return "".join(parts)
 
     def _problem(self, path: Path, message: str, remedy: str, *, key: bool) -> Problem:
-        line, column = self.source.locate(path, key=key)
-        return Problem(message, self.name(path), line, column, remedy)
+        return _problem(message, self.name(path), self.source.locate(path, key=key), remedy)
 
     def _task_id(self, path: Path) -> str | None:
         task = value_at(self.source.value, path) if path[0] == "tasks" else None
         name = task.get("id") if isinstance(task, dict) else None
         return name if isinstance(name, str) and _ID.match(name) else None
+
+
+def printable(text: str) -> str:
+    """The text on one line, with what could move a terminal's cursor written as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def _problem(message: str, name: str, place: tuple[int, int], remedy: str) -> Problem:
+    return Problem(printable(message), printable(name), place[0], place[1], printable(remedy))
 
 
 def sort(problems: Iterable[Problem]) -> tuple[Problem, ...]:
@@ -91,7 +101,7 @@ def value_at(value: object, path: Path) -> object:
 
 def near(name: str, known: Collection[str], what: str) -> str:
     """`did you mean "timeout"? known fields: agent, ...`: the remedy for a name that does not exist."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6) if len(known) <= 5_000 else []
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6) if len(known) <= 1_000 else []
     shown = ", ".join(list(known)[:20]) + (", ..." if len(known) > 20 else "")
     listing = f"known {what}: {shown or 'none'}"
     return f'did you mean "{close[0]}"? {listing}' if close else listing

@@ -38,6 +38,7 @@ class Signs:
 
     branch: str
     last: str
+    pipe: str
     arrow: str
     dots: str
     marks: Mapping[str, str]
@@ -46,6 +47,7 @@ class Signs:
 UNICODE = Signs(
     "├── ",
     "└── ",
+    "│   ",
     "←",
     "…",
     {
@@ -63,6 +65,7 @@ UNICODE = Signs(
 ASCII = Signs(
     "|-- ",
     "`-- ",
+    "|   ",
     "<-",
     "...",
     {
@@ -85,7 +88,7 @@ def text(drawing: Drawing, signs: Signs, width: int = WIDTH) -> str:
     for number, layer in enumerate(drawing.layers, start=1):
         last_layer = number == len(drawing.layers)
         lines.append(f"{signs.last if last_layer else signs.branch}layer {number} ({len(layer)})")
-        indent = "    " if last_layer else f"{signs.branch[0]}   "
+        indent = "    " if last_layer else signs.pipe
         shown = layer[:PER_LAYER]
         left = len(layer) - len(shown)
         for place, task in enumerate(shown, start=1):
@@ -171,5 +174,3 @@ def as_json(drawing: Drawing) -> dict[str, Json]:
 
 def _ordered(drawing: Drawing) -> list[Node]:
     return [drawing.nodes[task] for layer in drawing.layers for task in layer]
-
-

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from scheduler.explain import Cause, Explanation, plan_cause
-from scheduler.model import PLAN_ENDED, LIVE, PlanState, PlanView, TaskState
+from scheduler.explain import plan_cause
+from scheduler.model import LIVE, PLAN_ENDED, PlanState, PlanView, TaskState
+from scheduler.report.causes import Cause, Explanation
 from scheduler.report.outcome import next_step
 from scheduler.report.plain import clipped, clock, plural
 from scheduler.report.progress import duration
@@ -59,11 +60,12 @@ def explain_plan(
     waiting = sum(1 for row in rows if row.state is TaskState.PENDING)
     if plan.state in PLAN_ENDED:
         return _ended(plan, rows)
-    causes = _fronts(plan, rows, now) + _backoffs(rows, now) + _pools(answers)
+    stopped = plan.state is not PlanState.RUNNING or not plan.approved
+    fronts = _fronts(plan, rows, now)
+    causes = [*fronts, *_backoffs(rows, now, {name for cause in fronts for name in cause.holder})]
+    causes += [] if stopped else _pools(answers)
     causes.sort(key=lambda cause: -cause.tasks)
-    if plan.state is not PlanState.RUNNING or not plan.approved:
-        causes.insert(0, replace(plan_cause(plan), tasks=waiting))
-    causes = causes[:SHOWN]
+    causes = ([replace(plan_cause(plan), tasks=waiting)] if stopped else []) + causes[:SHOWN]
     line = f"plan {plan.plan} is {plan.state}: {_counts(plan)}"
     return Explanation(plan.plan, "", plan.state, line, causes[0].next if causes else "", tuple(causes))
 
@@ -78,7 +80,14 @@ def _ended(plan: PlanView, rows: Sequence[Row]) -> Explanation:
         return Explanation(plan.plan, "", plan.state, line, next_step(plan))
     failed = [row for row in rows if row.state is TaskState.FAILED]
     causes = tuple(
-        Cause("failed", f"{row.task} failed", (f"task {row.task}",), row.since, 0, f"dagward evidence {plan.plan} {row.task}")
+        Cause(
+            "failed",
+            f"{row.task} failed",
+            (f"task {row.task}",),
+            row.since,
+            0,
+            f"dagward evidence {plan.plan} {row.task}",
+        )
         for row in failed[:SHOWN]
     )
     return Explanation(plan.plan, "", plan.state, line, causes[0].next if causes else next_step(plan), causes)
@@ -96,7 +105,15 @@ def _fronts(plan: PlanView, rows: Sequence[Row], now: int) -> list[Cause]:
             holds = f" and holds {plural(held, 'task')}" if held else ""
             text = f"{row.task} {_standing(row, now)}{holds}"
             causes.append(
-                Cause("edges" if held else str(row.state), text, (f"task {row.task}",), row.since, 0, _step(plan, row), held)
+                Cause(
+                    "edges" if held else str(row.state),
+                    text,
+                    (f"task {row.task}",),
+                    row.since,
+                    0,
+                    _step(plan, row),
+                    held,
+                )
             )
     return causes
 
@@ -130,8 +147,10 @@ def _reach(row: Row, pending: Mapping[str, Row]) -> int:
     return len(found)
 
 
-def _backoffs(rows: Sequence[Row], now: int) -> list[Cause]:
-    paused = [row for row in rows if row.state is TaskState.PENDING and row.edges_left == 0 and row.not_before > now]
+def _backoffs(rows: Sequence[Row], now: int, told: Collection[str]) -> list[Cause]:
+    """Pauses, but for those of tasks that were named because they hold others."""
+    free = [row for row in rows if row.state is TaskState.PENDING and row.edges_left == 0]
+    paused = [row for row in free if row.not_before > now and f"task {row.task}" not in told]
     if not paused:
         return []
     first = min(row.not_before for row in paused)

@@ -168,7 +168,12 @@ def evidence_json(task: str, record: Evidence) -> dict[str, Json]:
     """One record for `evidence --json`; the owner token stays out."""
     value: dict[str, Json] = record.model_dump(mode="json", exclude={"token", "recorded_at"})
     same = None if record.tree_before is None and record.tree_after is None else record.tree_before == record.tree_after
-    return {"task": task, **value, "tree_same": same, "recorded_at": iso(record.recorded_at) if record.recorded_at else None}
+    return {
+        "task": task,
+        **value,
+        "tree_same": same,
+        "recorded_at": iso(record.recorded_at) if record.recorded_at else None,
+    }
 
 
 def refused_lines(task: str, record: Evidence, most: int = 20) -> list[str]:

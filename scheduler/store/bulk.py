@@ -84,9 +84,12 @@ def evidence(views: Views, plan: str, attempts: Iterable[tuple[str, int]]) -> li
         with views.client.pipeline(transaction=False) as pipe:
             for task, attempt in wanted[start : start + PAGE]:
                 pipe.hvals(views.keys.evidence(plan, task, attempt))
-            for raws in cast("list[list[str]]", pipe.execute()):
-                out.append(sorted((Evidence.model_validate_json(raw) for raw in raws), key=lambda e: e.check))
+            out += [_records(raws) for raws in cast("list[list[str]]", pipe.execute())]
     return out
+
+
+def _records(raws: Sequence[str]) -> list[Evidence]:
+    return sorted((Evidence.model_validate_json(raw) for raw in raws), key=lambda record: record.check)
 
 
 def worker_names(views: Views, sessions: Iterable[str]) -> dict[str, str]:

@@ -85,6 +85,10 @@ class Keys:
         """Sorted set: ready tasks of a plan in a pool, by priority and remaining path."""
         return f"{self.root}r:{pool}:{plan}"
 
+    def turn(self, pool: str) -> str:
+        """Sorted set: plans that a claim may look at in a pool, the one served longest ago first."""
+        return f"{self.root}pl:{pool}"
+
     def limits(self) -> str:
         """Hash: pool -> limit."""
         return f"{self.root}pools"

@@ -25,7 +25,7 @@ class Storage(object):
     def save(self, number, fields):
         """Write a record from (name, value) pairs. Whatever goes wrong, the old record stays."""
         path = self.path_of(number)
-        temporary = "%s.tmp" % path
+        temporary = path + ".tmp"
         handle = open(temporary, "w")
         try:
             record = {}
