@@ -26,13 +26,15 @@ from scheduler import errors
 
 SOCKET_LIMIT = 100
 START_SECONDS = 20.0
+LOAD_SECONDS = 120.0
 OLDEST = (7, 0)
 
 
 def socket_path(state: Path) -> Path:
     """Where the server of a state folder listens: in it, or in a short private folder when the path is too long."""
     direct = state / "server" / "redis.sock"
-    if len(os.fsencode(direct)) < SOCKET_LIMIT:
+    # redis-py cannot read the client list (RQ asks for it) when an address holds a space or an equals sign.
+    if len(os.fsencode(direct)) < SOCKET_LIMIT and not re.search(r"[\s=]", str(direct)):
         return direct
     name = "dagward-" + hashlib.sha256(os.fsencode(state)).hexdigest()[:12]
     runtime = os.environ.get("XDG_RUNTIME_DIR")
@@ -128,6 +130,7 @@ class Embedded:
     def _ensure(self) -> bool:
         path = socket_path(self.state)
         if _answers(path):
+            _await_loaded(path)
             return False
         _private(path.parent)
         binary = find_binary()
@@ -154,6 +157,7 @@ class Embedded:
                 raise errors.StoreUnavailable(f"the embedded server did not start: {_last_line(log)}")
             time.sleep(0.01)
         (self._folder() / "server.pid").write_text(str(process.pid))
+        _await_loaded(path)
         process.returncode = 0  # it outlives us on purpose: no warning when this object goes
         return True
 
@@ -168,12 +172,27 @@ class Embedded:
 
 
 def _answers(path: Path) -> bool:
+    return _ping(path).startswith((b"+PONG", b"-LOADING"))
+
+
+def _await_loaded(path: Path) -> None:
+    """A server that has just started refuses commands until it has read its file."""
+    end = time.monotonic() + LOAD_SECONDS
+    while _ping(path).startswith(b"-LOADING"):
+        if time.monotonic() > end:
+            raise errors.StoreUnavailable(
+                f"the embedded server has been loading for {LOAD_SECONDS:g} s; try again later"
+            )
+        time.sleep(0.005)
+
+
+def _ping(path: Path) -> bytes:
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as client:
         client.settimeout(2.0)
         client.connect(str(path))
         client.sendall(b"PING\r\n")
-        return client.recv(64).startswith((b"+PONG", b"-LOADING"))
-    return False
+        return client.recv(64)
+    return b""
 
 
 def _private(folder: Path) -> None:

@@ -30,9 +30,10 @@ def package(folder: Path) -> Path:
 def environment(**more: str) -> dict[str, str]:
     """Of a person's shell in which this interpreter's programs come first, without traces of the running tests."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("DAGWARD_", "PYTEST_", "GIT_"))}
-    env.pop("REDIS_URL", None)
+    for name in ("REDIS_URL", "PYTHONDONTWRITEBYTECODE"):
+        env.pop(name, None)
     path = f"{Path(sys.executable).parent}{os.pathsep}{env.get('PATH', os.defpath)}"
-    return {**env, "PATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **more}
+    return {**env, "PATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **more}
 
 
 def run(folder: Path, *argv: str, **more: str) -> subprocess.CompletedProcess[str]:

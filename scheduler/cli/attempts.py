@@ -124,7 +124,7 @@ def _records(views: Views, plan: str, task: str | None, attempt: int | None) -> 
     from scheduler import errors
     from scheduler.store import bulk
 
-    tasks = views.tasks(plan, [views.task_id(plan, task)] if task is not None else None)
+    tasks = bulk.glances(views, plan, [views.task_id(plan, task)] if task is not None else None)
     if attempt is not None and attempt > tasks[0].attempt:
         last = tasks[0].attempt
         hint = f"Its newest attempt is {last}." if last else "No attempt of it has begun."

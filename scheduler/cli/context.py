@@ -46,13 +46,22 @@ class App:
             return
         from scheduler.embedded import Embedded
 
-        self.settings.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._make_state_dir()
         embedded = Embedded(self.settings.state_dir)
         embedded.join()
         try:
             yield embedded
         finally:
             embedded.leave()
+
+    def _make_state_dir(self) -> None:
+        folder = self.settings.state_dir
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise errors.Infrastructure(
+                f"cannot make the state folder {folder}: {error.strerror}", hint="Name another one by --state-dir."
+            ) from None
 
     @contextlib.contextmanager
     def store(self) -> Iterator[tuple[Store, Views]]:

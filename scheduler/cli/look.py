@@ -78,20 +78,22 @@ def show(app: App, plan: str, every: bool, as_json: bool) -> None:
     dagward show modernise
     """
     from scheduler.report.lists import TASKS, plan_lines, task_row, urgent_first
+    from scheduler.store import bulk
 
     with app.store() as (_, views):
         view = views.plan(views.find(plan))
         now = views.now()
-        tasks = views.tasks(view.plan)
-    shown = tasks if every or as_json else urgent_first(tasks, ROWS)
+        seen = bulk.glances(views, view.plan)
+        wanted = seen if every or as_json else urgent_first(seen, ROWS)
+        shown = views.tasks(view.plan, [each.task for each in wanted])
     if as_json:
         listed = [task.model_dump(mode="json", exclude={"session"}) for task in shown]
         put_json({"schema": "dagward/show/1", "plan": view.model_dump(mode="json"), "tasks": listed})
         return
     click.echo("\n".join(plan_lines(view, now)) + "\n")
     put_table(TASKS, [task_row(task, now) for task in shown], 1)
-    if len(shown) < len(tasks):
-        say(f"{len(tasks) - len(shown)} more: dagward show {view.plan} --all")
+    if len(shown) < len(seen):
+        say(f"{len(seen) - len(shown)} more: dagward show {view.plan} --all")
 
 
 @click.command()

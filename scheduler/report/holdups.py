@@ -15,6 +15,9 @@ from scheduler.report.progress import duration
 FRONTS = 20
 """Tasks whose reach is searched: those with the most direct dependents."""
 
+NAMED = 4
+"""Tasks that are named for what they hold; in a wide plan many hold the same."""
+
 SHOWN = 8
 """Causes that are worth a line."""
 
@@ -77,7 +80,8 @@ def _counts(plan: PlanView) -> str:
 def _ended(plan: PlanView, rows: Sequence[Row]) -> Explanation:
     line = f"plan {plan.plan} is {plan.state}: {_counts(plan)}"
     if plan.state is not PlanState.FAILED:
-        return Explanation(plan.plan, "", plan.state, line, next_step(plan))
+        step = "evidence" if plan.state is PlanState.COMPLETED else "events"
+        return Explanation(plan.plan, "", plan.state, line, f"dagward {step} {plan.plan}")
     failed = [row for row in rows if row.state is TaskState.FAILED]
     causes = tuple(
         Cause(
@@ -97,7 +101,7 @@ def _fronts(plan: PlanView, rows: Sequence[Row], now: int) -> list[Cause]:
     """Tasks that do not wait for others and hold those that do."""
     pending = {row.task: row for row in rows if row.state is TaskState.PENDING and row.edges_left > 0}
     front = [row for row in rows if row.task not in pending and row.state is not TaskState.COMPLETED]
-    front.sort(key=lambda row: -sum(1 for each in row.next if each in pending))
+    front.sort(key=lambda row: (-sum(1 for each in row.next if each in pending), row.state not in LIVE))
     causes = []
     for row in front[:FRONTS]:
         held = _reach(row, pending)
@@ -115,7 +119,8 @@ def _fronts(plan: PlanView, rows: Sequence[Row], now: int) -> list[Cause]:
                     held,
                 )
             )
-    return causes
+    causes.sort(key=lambda cause: -cause.tasks)
+    return causes[:NAMED]
 
 
 def _step(plan: PlanView, row: Row) -> str:

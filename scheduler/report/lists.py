@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import tzinfo
+from typing import Protocol, TypeVar
 
 from scheduler.model import FINISHED, EventView, Evidence, Json, PlanView, PoolView, TaskState, TaskView, WorkerView
 from scheduler.report.plain import clock, flat, iso
@@ -63,7 +64,18 @@ _URGENT = {
 }
 
 
-def urgent_first(tasks: Sequence[TaskView], most: int) -> list[TaskView]:
+class HasState(Protocol):
+    """Anything that stands for a task."""
+
+    @property
+    def state(self) -> TaskState:
+        """Where the task is."""
+
+
+T = TypeVar("T", bound=HasState)
+
+
+def urgent_first(tasks: Sequence[T], most: int) -> list[T]:
     """At most `most` tasks: all in their order, or when that is too many what failed and runs first."""
     if len(tasks) <= most:
         return list(tasks)

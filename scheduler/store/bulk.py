@@ -18,6 +18,7 @@ class Glance:
 
     task: str
     state: TaskState
+    attempt: int
     edges_left: int
     not_before: int
     pool: str
@@ -32,7 +33,7 @@ class Glance:
         return self.state is TaskState.PENDING or (self.taken_over and not self.session)
 
 
-_FIELDS = ("st", "wait", "nb", "pool", "sess", "t0", "cancel", "vt")
+_FIELDS = ("st", "att", "wait", "nb", "pool", "sess", "t0", "cancel", "vt")
 
 
 def glances(views: Views, plan: str, ids: Sequence[str] | None = None) -> list[Glance]:
@@ -50,12 +51,13 @@ def glances(views: Views, plan: str, ids: Sequence[str] | None = None) -> list[G
 
 
 def _glance(plan: str, task: str, row: Sequence[str | None]) -> Glance:
-    state, wait, not_before, pool, session, since, cancel, taken = row
+    state, attempt, wait, not_before, pool, session, since, cancel, taken = row
     if state is None:
         raise errors.NotFound(f"plan {plan} has no task {task}")
     return Glance(
         task=task,
         state=TaskState(state),
+        attempt=int(attempt or 0),
         edges_left=int(wait or 0),
         not_before=int(not_before or 0),
         pool=pool or "default",

@@ -70,7 +70,9 @@ def test_two_runs_in_one_state_folder_serve_their_own(place: Place) -> None:
 
 
 def test_a_plan_that_needs_approval_ends_with_3_and_goes_on_after_it(place: Place) -> None:
-    plan = place.plan("name: asks\ngoal: g\napproval: required\ntasks:\n  - {id: a, agent: {use: command, run: 'echo x > f'}}\n")
+    plan = place.plan(
+        "name: asks\ngoal: g\napproval: required\ntasks:\n  - {id: a, agent: {use: command, run: 'echo x > f'}}\n"
+    )
     done = place.command("run", str(plan))
     assert done.returncode == 3, done.stderr
     (line,) = [line for line in done.stderr.splitlines() if "dagward approve" in line]
@@ -87,7 +89,9 @@ def test_a_plan_that_needs_approval_ends_with_3_and_goes_on_after_it(place: Plac
 
 
 def test_cancel_stops_the_agent_and_ends_with_1(place: Place) -> None:
-    process = place.start("run", str(place.plan(WAITS.format(name="stop").replace("echo ran", "setsid sleep 64 & echo ran"))))
+    process = place.start(
+        "run", str(place.plan(WAITS.format(name="stop").replace("echo ran", "setsid sleep 64 & echo ran")))
+    )
     place.appears("stop.ran")
     assert place.command("cancel", "stop", "--yes").returncode == 0
     code, out = place.finish(process)
@@ -128,7 +132,9 @@ def test_up_serves_submitted_plans(place: Place) -> None:
 
 
 def test_readers_start_and_stop_the_server(place: Place) -> None:
-    place.command("run", str(place.plan("name: r\ngoal: g\ntasks:\n  - {id: a, agent: {use: command, run: 'echo x > f'}}\n")))
+    place.command(
+        "run", str(place.plan("name: r\ngoal: g\ntasks:\n  - {id: a, agent: {use: command, run: 'echo x > f'}}\n"))
+    )
     wait_until(lambda: not place.servers(), "the server to stop after the run")
     assert "completed" in place.command("ps", "--all").stdout
     assert not place.servers()

@@ -162,6 +162,56 @@ class StoreMachine(RuleBasedStateMachine):
             return multiple()
         return Running(claim, token)
 
+    @rule(target=running, index=st.integers(0, 2))
+    def take(self, index: int) -> object:
+        """The common way in one step: settle, wait, claim by hand-over, start."""
+        self.settle()
+        self.back_off_passes()
+        out = []
+        for claim in self.store.present(self.executors[index].session, "lingering").claims:
+            token = secrets.token_hex(8)
+            with maybe(errors.Conflict):
+                self.store.start(claim, token)
+                out.append(Running(claim, token))
+        return multiple(*out)
+
+    @rule(index=st.integers(0, 2), kind=st.sampled_from(FailureClass))
+    def take_and_fail(self, index: int, kind: FailureClass) -> None:
+        for claim in self.store.present(self.executors[index].session, "lingering").claims:
+            token = secrets.token_hex(8)
+            with maybe(errors.Conflict):
+                self.store.start(claim, token)
+                again = lifecycle.retriable(kind)
+                self.store.fail(claim, token, Failure(kind=kind, reason="r"), again=again, jitter=0)
+
+    @rule(index=st.integers(0, 2), other=st.integers(0, 2))
+    def a_verification_changes_hands(self, index: int, other: int) -> None:
+        """Submitted and accepted by its first owner's evidence; lost; the next owner must verify anew."""
+        for claim in self.store.present(self.executors[index].session, "lingering").claims:
+            old, new = secrets.token_hex(8), secrets.token_hex(8)
+            with maybe(errors.Conflict):
+                if self.store.start(claim, old) is TaskState.RUNNING:
+                    self.store.submit(self.plan, claim.task, claim.attempt, old, factory.result())
+                self.store.record(self.plan, claim.task, factory.evidence(claim.attempt, old))
+                self.store.client.zadd(self.store.keys.sessions(), {claim.session: 1})
+                self.store.recover(claim.session, "1")
+                self.executors[index] = factory.executor(self.store)
+                for again in self.store.present(self.executors[other].session, "lingering").claims:
+                    self.store.start(again, new)
+                    if again.task != claim.task:
+                        continue
+                    for call in (
+                        lambda c=claim, o=old: self.store.accept(c, o),
+                        lambda c=claim, o=old: self.store.hand_back(c, o, "x"),
+                        lambda c=claim, o=old: self.store.fail(
+                            c, o, Failure(kind=FailureClass.LOST, reason="r"), again=True, jitter=0
+                        ),
+                    ):
+                        with pytest.raises(errors.Fenced):
+                            call()
+                    with pytest.raises(errors.NoEvidence):
+                        self.store.accept(again, new)
+
     @rule(claim=consumes(claims))
     def a_claim_is_handed_back(self, claim: Claim) -> None:
         with maybe(errors.Fenced, errors.Conflict):

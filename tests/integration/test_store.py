@@ -103,6 +103,15 @@ def test_nothing_is_claimed_before_the_approval(store: Store, views: Views) -> N
     assert views.why(plan, "a")["state"] == "claimed"
 
 
+def test_an_approval_of_another_hash_opens_nothing(store: Store, views: Views) -> None:
+    """T17: the approval is checked again in the claim, not only when it was given."""
+    plan = factory.submit(store, [factory.task("a")])
+    factory.executor(store)
+    store.client.hset(store.keys.plan(plan), "approved", "0" * 64)
+    assert store.claim("d", "1") == ()
+    assert views.why(plan, "a")["causes"][0]["cause"] == "approval"
+
+
 def test_concurrency_holds_and_is_freed(store: Store, views: Views) -> None:
     plan = factory.submit(store, [factory.task("a"), factory.task("b"), factory.task("c")], concurrency=2)
     for _ in range(3):

@@ -96,6 +96,7 @@ def test_a_stored_plan_comes_back_as_it_was() -> None:
     spec = loaded(FULL).spec
     again = PlanSpec.model_validate_json(spec.model_dump_json(by_alias=True))
     assert again == spec
+    assert again.model_dump() == spec.model_dump()
     assert version_hash(again) == version_hash(spec)
 
 
