@@ -1,4 +1,4 @@
-"""`python -m scheduler`: one daemon in this process, as the supervisor starts it. Settings come from the environment."""
+"""`python -m scheduler`: one daemon in this process, as the supervisor starts it. Settings come by environment."""
 
 from __future__ import annotations
 

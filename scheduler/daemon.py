@@ -1,4 +1,4 @@
-"""The daemon: preflight, then tick = recover -> settle -> claim -> dispatch, woken by events with a slow timer as a net.
+"""The daemon: preflight, then tick = recover -> settle -> claim -> dispatch, woken by events; a slow timer is the net.
 
 It only recovers, settles, claims and dispatches; everything slow or untrusted runs in another process. Several of them
 side by side need no leader: each script judges for itself. Must not know plan files, git or how an agent runs.

@@ -123,7 +123,13 @@ def config_file(environ: Mapping[str, str]) -> Path:
 def load(
     overrides: Mapping[str, object] | None = None, environ: Mapping[str, str] = os.environ, config: Path | None = None
 ) -> Settings:
-    """Settings by the order above. Refusal that names file and key when something does not fit."""
+    """Settings by the order above. Refusal that names file and key when something does not fit.
+
+    A child of a supervisor gets its parent's settings whole (`DAGWARD_SETTINGS`), so that both mean the same.
+    """
+    given = environ.get("DAGWARD_SETTINGS")
+    if given and not overrides and config is None:
+        return Settings.model_validate_json(given)
     file = config or config_file(environ)
     values: dict[str, object] = {"state_dir": default_state_dir(environ)}
     if file.exists():

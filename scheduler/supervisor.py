@@ -154,18 +154,8 @@ class Crew:
 
 
 def child_environment(settings: Settings) -> dict[str, str]:
-    """The environment of daemon and workers: ours, with the settings that the command line has changed."""
-    env = dict(os.environ)
-    env["DAGWARD_STATE_DIR"] = str(settings.state_dir)
-    env["DAGWARD_LEASE"] = str(settings.lease)
-    env["DAGWARD_DISPATCH"] = str(settings.dispatch)
-    env["DAGWARD_LOG_LEVEL"] = settings.log_level
-    env["DAGWARD_INSTALLATION"] = settings.installation
-    if settings.redis_url:
-        env["REDIS_URL"] = settings.redis_url
-    if settings.allow_volatile:
-        env["DAGWARD_ALLOW_VOLATILE"] = "true"
-    return env
+    """The environment of daemon and workers: ours, with the settings that hold here, however they came about."""
+    return {**os.environ, "DAGWARD_SETTINGS": settings.model_dump_json()}
 
 
 def machine_memory() -> int | None:

@@ -11,7 +11,9 @@ from scheduler.model.plan import Edge
 from scheduler.store import Staged, Store
 
 
-def task(id_: str, blocked_by: Sequence[str] = (), *, retries: int = 2, pool: str = "default", backoff: int = 0) -> TaskSpec:
+def task(
+    id_: str, blocked_by: Sequence[str] = (), *, retries: int = 2, pool: str = "default", backoff: int = 0
+) -> TaskSpec:
     return TaskSpec(
         id=id_,
         agent=CommandAgent(use="command", run="true"),
@@ -22,8 +24,15 @@ def task(id_: str, blocked_by: Sequence[str] = (), *, retries: int = 2, pool: st
 
 
 def submit(
-    store: Store, tasks: Sequence[TaskSpec], *, name: str = "p", concurrency: int = 4, approval: str = "auto",
-    key: str = "", content: str = "", plan: str = "",
+    store: Store,
+    tasks: Sequence[TaskSpec],
+    *,
+    name: str = "p",
+    concurrency: int = 4,
+    approval: str = "auto",
+    key: str = "",
+    content: str = "",
+    plan: str = "",
 ) -> str:
     spec = PlanSpec.model_validate(
         {"name": name, "goal": "g", "concurrency": concurrency, "approval": approval, "tasks": tasks}

@@ -92,9 +92,11 @@ class Place:
                     continue
                 words = " ".join(process.cmdline())
                 ours = mark in words or process.environ().get("DAGWARD_STATE_DIR") == mark
-                if ours or str(self.folder) in process.environ().get("DAGWARD_WORKSPACE", ""):
-                    found.append(process)
-                elif "guard.py" in words and any(str(self.state) in word for word in process.cmdline()):
+                if (
+                    ours
+                    or str(self.folder) in process.environ().get("DAGWARD_WORKSPACE", "")
+                    or ("guard.py" in words and any(str(self.state) in word for word in process.cmdline()))
+                ):
                     found.append(process)
             except (psutil.NoSuchProcess, psutil.AccessDenied):
                 continue
@@ -152,4 +154,3 @@ def place(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[P
         made.nothing_left()
     finally:
         made.clean()
-

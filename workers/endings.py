@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from scheduler.errors import DagwardError
 from scheduler.model import Failure
 
 
@@ -45,9 +44,3 @@ class StopAttempt(Exception):
     def __init__(self, ending: Stopped) -> None:
         super().__init__(ending.reason)
         self.ending = ending
-
-
-class Unkillable(DagwardError):
-    """A process of this attempt cannot be killed, so its claim is kept. Look at it on the host; a reboot may be needed."""
-
-    code = "unkillable"

@@ -128,8 +128,13 @@ def cli(
     dagward run plan.yaml            run it to its end
     dagward why PLAN TASK            why does this task wait?
     """
-    from scheduler.cli.context import App
+    from scheduler.cli.context import App, remember_options
 
+    typed = click.core.ParameterSource.COMMANDLINE
+    named = (("--state-dir", "state_dir", state_dir), ("--config", "config_file", config_file))
+    remember_options(
+        [w for option, name, v in named if v and ctx.get_parameter_source(name) is typed for w in (option, v)]
+    )
     ctx.obj = App(
         {"state_dir": state_dir, "redis_url": redis_url, "allow_volatile": allow_volatile or None}, config_file
     )
@@ -164,6 +169,7 @@ def _print_anything() -> None:
 
 
 def _explain(error: errors.DagwardError) -> int:
+    from scheduler.cli.context import suggest
     from scheduler.logs import redacted
 
     if isinstance(error, errors.InvalidPlan):
@@ -171,7 +177,7 @@ def _explain(error: errors.DagwardError) -> int:
             click.echo(problem.render(error.problems.file), err=True)
     click.echo(f"error: {redacted(error.message)}", err=True)
     if error.hint:
-        click.echo(redacted(error.hint), err=True)
+        click.echo(suggest(redacted(error.hint)), err=True)
     return error.exit_code
 
 

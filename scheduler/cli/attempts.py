@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scheduler.cli.context import App, json_option, pass_app, put_json, say
+from scheduler.cli.context import App, json_option, pass_app, put_json, say, suggest
 from scheduler.cli.paint import put_table
 
 if TYPE_CHECKING:
@@ -175,6 +175,6 @@ def _tell(told: Explanation) -> None:
         for cause in told.causes:
             click.echo(f"  {cause.text}")
             if cause.next and sys.stdout.isatty():
-                click.echo(click.style(f"    {cause.next}", dim=True))
+                click.echo(click.style(suggest(f"    {cause.next}"), dim=True))
     if told.next:
-        click.echo(f"next: {told.next}")
+        click.echo(suggest(f"next: {told.next}"))

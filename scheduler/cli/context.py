@@ -6,6 +6,8 @@ import contextlib
 import getpass
 import json
 import os
+import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -91,9 +93,27 @@ def json_option(function: F) -> F:
     return decorated
 
 
+_OPTIONS: list[str] = []
+
+
+def remember_options(options: Sequence[str]) -> None:
+    """The global options that were typed: every command that we suggest repeats them."""
+    _OPTIONS[:] = options
+
+
+def suggest(text: str) -> str:
+    """The text with our own commands completed by the global options of this one."""
+    if not _OPTIONS:
+        return text
+    from scheduler.cli import COMMANDS
+
+    words = "|".join(COMMANDS)
+    return re.sub(rf"\bdagward (?=(?:{words})\b)", f"dagward {shlex.join(_OPTIONS)} ", text)
+
+
 def say(text: str) -> None:
     """Talk goes to stderr; stdout is for data."""
-    click.echo(text, err=True)
+    click.echo(suggest(text), err=True)
 
 
 def put_json(value: object) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 from pathlib import Path
 
 from scheduler.cli.context import put_json, put_rows, say
@@ -47,7 +48,7 @@ def tail_of(file: Path, size: int = TAIL_BYTES) -> str:
     return ""
 
 
-def finish(views: Views, plan: PlanView, state_dir: Path, *, as_json_: bool) -> int:
+def finish(views: Views, plan: PlanView, state_dir: Path, *, as_json_: bool, file: str = "FILE") -> int:
     """Print the outcome; returns the exit code."""
     if as_json_:
         put_json(as_json(plan, reports(views, plan.plan, state_dir, every=True)))
@@ -60,5 +61,5 @@ def finish(views: Views, plan: PlanView, state_dir: Path, *, as_json_: bool) -> 
     say(headline(plan))
     if needs_person(plan):
         say(f"it waits for a person: {next_step(plan)}")
-        say("then go on with: dagward run FILE --resume")
+        say(f"then go on with: dagward run {shlex.quote(file)} --resume")
     return exit_code(plan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Mapping
@@ -190,7 +191,7 @@ def _serve(app: App, crew: Crew, store: Store, follower: Follower, file: str, *,
     views = follower.views
     view = views.plan(crew.plan)
     if needs_person(view) and not wait:
-        return finish(views, view, app.settings.state_dir, as_json_=as_json)
+        return finish(views, view, app.settings.state_dir, as_json_=as_json, file=file)
     crew.start()
     try:
         view = follower.until_settled(wait, care)
@@ -200,7 +201,7 @@ def _serve(app: App, crew: Crew, store: Store, follower: Follower, file: str, *,
         crew.stop(signal.SIGINT, _patience(app))
         raise
     crew.stop(signal.SIGTERM, _patience(app))
-    return finish(views, view, app.settings.state_dir, as_json_=as_json)
+    return finish(views, view, app.settings.state_dir, as_json_=as_json, file=file)
 
 
 def _patience(app: App) -> float:
@@ -215,6 +216,8 @@ def _interrupted(app: App, crew: Crew, store: Store, file: str) -> int:
         say(f"note: {error.message}")
     killed = crew.stop(signal.SIGINT, _patience(app))
     if killed:
-        say(f"warning: had to kill {', '.join(killed)}; `dagward run {file} --resume` sweeps what they left")
-    say(f"plan {crew.plan} is paused; go on with: dagward run {file} --resume")
+        say(
+            f"warning: had to kill {', '.join(killed)}; `dagward run {shlex.quote(file)} --resume` sweeps what they left"
+        )
+    say(f"plan {crew.plan} is paused; go on with: dagward run {shlex.quote(file)} --resume")
     return errors.EXIT_INTERRUPTED

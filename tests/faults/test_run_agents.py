@@ -72,7 +72,12 @@ def test_200_megabytes_and_invalid_utf8_are_capped_and_kept(place: Place) -> Non
 
 def test_children_left_by_a_good_agent_are_gone_before_it_counts(place: Place) -> None:
     done = place.command(
-        "run", str(place.plan(HEAD + '  - {id: a, agent: {use: command, run: "setsid sleep 62 & (sleep 63 &) ; echo x > f"}}\n'))
+        "run",
+        str(
+            place.plan(
+                HEAD + '  - {id: a, agent: {use: command, run: "setsid sleep 62 & (sleep 63 &) ; echo x > f"}}\n'
+            )
+        ),
     )
     assert done.returncode == 0, done.stderr
     place.nothing_left()

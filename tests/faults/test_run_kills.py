@@ -42,7 +42,7 @@ def test_t03_one_kind_is_killed_and_the_plan_completes(place: Place, victim: str
 def test_t03_worker_and_guard_killed_together_leave_no_agent_beside_the_next_attempt(place: Place) -> None:
     process = place.start("run", str(place.plan(PLAN)))
     place.appears("slow.ran")
-    old = [p for p in place.named(r"sleep 97")]
+    old = list(place.named(r"sleep 97"))
     assert old
     for target in [*place.guards(), *place.workers()]:
         target.send_signal(signal.SIGKILL)

@@ -13,7 +13,16 @@ from contextlib import contextmanager
 import pytest
 from hypothesis import HealthCheck, assume, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    multiple,
+    rule,
+    run_state_machine_as_test,
+)
 
 from scheduler import errors, lifecycle
 from scheduler.embedded import Embedded
@@ -49,7 +58,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.views = Views(client, self.store.keys)
         self.store.set_limits({"default": 3, "system": 1, "llm": 1})
         tasks = [
-            factory.task(f"t{n}", [f"t{b}" for b in blockers if b < n], retries=retries) for n, blockers in enumerate(dag)
+            factory.task(f"t{n}", [f"t{b}" for b in blockers if b < n], retries=retries)
+            for n, blockers in enumerate(dag)
         ]
         self.specs = {t.id: t for t in tasks}
         self.plan = factory.submit(
@@ -293,7 +303,9 @@ class StoreMachine(RuleBasedStateMachine):
         ready = set(client.zrange(keys.ready("default", self.plan), 0, -1))
         later = {m.partition("|")[2] for m in client.zrange(keys.later(), 0, -1)}
         for task in tasks:
-            open_blockers = sum(1 for e in self.specs[task.task].blocked_by if states[e.task] is not TaskState.COMPLETED)
+            open_blockers = sum(
+                1 for e in self.specs[task.task].blocked_by if states[e.task] is not TaskState.COMPLETED
+            )
             assert task.edges_left == open_blockers
             row = client.hgetall(keys.row(self.plan, task.task))
             free = (task.state is TaskState.PENDING and not open_blockers) or (
@@ -385,4 +397,3 @@ def test_t01_random_interleavings(server: Embedded) -> None:
             max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )
-

@@ -1,7 +1,5 @@
 """Every error of a plan file, with its exact message and place."""
 
-# ruff: noqa: E501 - a message stands on one line, so that it can be searched for
-
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """YAML and JSON texts: what values mean, and that every place is right whatever the text looks like."""
 
-# ruff: noqa: E501 - a case stands on one line, so that it can be read as a table
-
 from __future__ import annotations
 
 import contextlib

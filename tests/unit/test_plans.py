@@ -1,7 +1,5 @@
 """Canonical form and hash of plan versions, system tasks, containment of scope patterns."""
 
-# ruff: noqa: E501 - a case stands on one line, so that it can be read as a table
-
 from __future__ import annotations
 
 import hashlib

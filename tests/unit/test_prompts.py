@@ -1,7 +1,5 @@
 """Prompts: what they may read, how values are written, and what is refused before anything runs."""
 
-# ruff: noqa: E501 - a case stands on one line, so that it can be read as a table
-
 from __future__ import annotations
 
 import pytest

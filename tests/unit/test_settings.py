@@ -9,7 +9,9 @@ import pytest
 from scheduler import errors, settings
 
 
-def load(tmp_path: Path, text: str | None = None, environ: dict[str, str] | None = None, **over: object) -> settings.Settings:
+def load(
+    tmp_path: Path, text: str | None = None, environ: dict[str, str] | None = None, **over: object
+) -> settings.Settings:
     env = {"XDG_STATE_HOME": str(tmp_path / "s"), "XDG_CONFIG_HOME": str(tmp_path / "c"), **(environ or {})}
     if text is not None:
         file = tmp_path / "c" / "dagward" / "config.toml"

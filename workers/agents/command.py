@@ -34,18 +34,19 @@ class CommandRunner:
 
 def outcome_of(ended: Ended) -> Outcome:
     """The outcome of a program whose only event is its end."""
-    if ended.reason == "exit" and ended.exit_code == 0:
+    stopped = {
+        "spawn": (ended.message, FailureClass.CONFIGURATION),
+        "timeout": (f"stopped at its time limit after {ended.duration / 1000:.1f} s", FailureClass.TIMEOUT),
+        "stall": ("no output for too long", FailureClass.STALL),
+    }
+    if ended.reason in stopped:
+        reason, kind = stopped[ended.reason]
+        return Outcome(ok=False, reason=reason, failure=kind, terminal=False)
+    code = ended.exit_code
+    if code == 0:
         return Outcome(ok=True)
-    if ended.reason == "exit" and ended.exit_code in (126, 127):
-        reason = f"exit {ended.exit_code}: a program that the command names cannot be run"
+    if code in (126, 127):
+        reason = f"exit {code}: a program that the command names cannot be run"
         return Outcome(ok=False, reason=reason, failure=FailureClass.CONFIGURATION)
-    if ended.reason == "spawn":
-        return Outcome(ok=False, reason=ended.message, failure=FailureClass.CONFIGURATION, terminal=False)
-    if ended.reason == "timeout":
-        reason = f"stopped at its time limit after {ended.duration / 1000:.1f} s"
-        return Outcome(ok=False, reason=reason, failure=FailureClass.TIMEOUT, terminal=False)
-    if ended.reason == "stall":
-        return Outcome(ok=False, reason="no output for too long", failure=FailureClass.STALL, terminal=False)
-    if ended.exit_code is not None and ended.exit_code < 0:
-        return Outcome(ok=False, reason=f"ended by signal {-ended.exit_code}")
-    return Outcome(ok=False, reason=f"exit {ended.exit_code}")
+    reason = f"ended by signal {-code}" if code is not None and code < 0 else f"exit {code}"
+    return Outcome(ok=False, reason=reason)
