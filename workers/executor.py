@@ -30,7 +30,7 @@ from workers import run, sweep
 from workers.desk import DRAIN, HAND_BACK, WORK, Desk, Flag, Line
 from workers.renewal import Keeper
 from workers.tree import Guard
-from workers.workspace import Slot
+from workers.workspace import free_slot
 
 log = structlog.get_logger()
 
@@ -164,7 +164,7 @@ def host_name() -> str:
     return socket.gethostname()
 
 
-def serve(settings: Settings, *, pool: str, name: str, plan: str = "", keep_slot: str | None = None) -> int:
+def serve(settings: Settings, *, pool: str, name: str, plan: str = "") -> int:
     """One worker from sweep to clean end. Returns an exit code."""
     own_package()
     death.adopt_orphans()
@@ -179,6 +179,7 @@ def serve(settings: Settings, *, pool: str, name: str, plan: str = "", keep_slot
     session = secrets.token_hex(6)
     state = settings.state_dir
     sweep_host(settings, store)
+    slot = free_slot(state)
     guard = Guard.spawn(frozen_limit=settings.frozen_limit / 1000, leader_file=sweep.leader_file(state, session))
     sweep.register(state, session, guard.pid)
     desk = Desk(
@@ -189,7 +190,7 @@ def serve(settings: Settings, *, pool: str, name: str, plan: str = "", keep_slot
         flag=flag,
         line=Line(),
         guard=guard,
-        slot=Slot(state, keep_slot or name),
+        slot=slot,
     )
     executor = Executor(
         session=session,

@@ -141,7 +141,7 @@ def _put_refused(records: list[tuple[str, Evidence]]) -> None:
     for name, record in records:
         if not record.accepted:
             say("")
-            say(visible("\n".join(refused_lines(name, record))))
+            click.echo(visible("\n".join(refused_lines(name, record))), err=True)
 
 
 @click.command()

@@ -7,7 +7,7 @@ import time
 import click
 
 from scheduler import errors
-from scheduler.cli.context import App, json_option, pass_app, put_json, say
+from scheduler.cli.context import App, json_option, pass_app, put_json, say, suggest
 from scheduler.cli.paint import COLOURS, coloured
 
 
@@ -32,7 +32,7 @@ def doctor(app: App, as_json: bool) -> int:
         click.echo(f"{click.style(word, fg=COLOURS[finding.status]) if coloured() else word}  "
                    f"{finding.check}: {redacted(finding.detail)}")  # fmt: skip
         if finding.remedy and finding.status != "ok":
-            click.echo(f"      {redacted(finding.remedy)}")
+            click.echo(suggest(f"      {redacted(finding.remedy)}"))
     failed = [finding for finding in found if finding.status == "fail"]
     if as_json:
         listed = [

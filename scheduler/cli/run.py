@@ -217,7 +217,8 @@ def _interrupted(app: App, crew: Crew, store: Store, file: str) -> int:
     killed = crew.stop(signal.SIGINT, _patience(app))
     if killed:
         say(
-            f"warning: had to kill {', '.join(killed)}; `dagward run {shlex.quote(file)} --resume` sweeps what they left"
+            f"warning: had to kill {', '.join(killed)}; what they left is swept by "
+            f"`dagward run {shlex.quote(file)} --resume`"
         )
     say(f"plan {crew.plan} is paused; go on with: dagward run {shlex.quote(file)} --resume")
     return errors.EXIT_INTERRUPTED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +49,10 @@ def argv(state: Path, *words: str) -> list[str]:
 
 
 def dagward(state: Path, *words: str, env: Mapping[str, str] = {}, cwd: Path | None = None) -> Ran:
-    """Run `dagward --state-dir STATE WORDS`, stdin closed; never a traceback, whatever it says."""
+    """Run `dagward --state-dir STATE WORDS`, stdin closed; never a traceback, whatever it says.
+
+    The commands that it suggests repeat `--state-dir`; that is taken out here, so tests read as people's hands type.
+    """
     done = subprocess.run(
         argv(state, *words),
         capture_output=True,
@@ -60,7 +64,8 @@ def dagward(state: Path, *words: str, env: Mapping[str, str] = {}, cwd: Path | N
         check=False,
     )
     assert "Traceback" not in done.stderr, done.stderr
-    return Ran(done.returncode, done.stdout, done.stderr)
+    typed = f"dagward --state-dir {shlex.quote(str(state))} "
+    return Ran(done.returncode, *(text.replace(typed, "dagward ") for text in (done.stdout, done.stderr)))
 
 
 @dataclass(frozen=True, slots=True)

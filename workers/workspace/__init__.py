@@ -11,7 +11,7 @@ from workers.workspace.integrate import Integrated, integrate, publish
 from workers.workspace.mirror import Mirror
 from workers.workspace.results import Committed, ResultRefused, commit_result, result_message
 from workers.workspace.snapshots import Snapshots
-from workers.workspace.trees import Slot, Tree
+from workers.workspace.trees import Slot, SlotTaken, Tree, free_slot
 
 __all__ = [
     "BadOutputs",
@@ -22,12 +22,14 @@ __all__ = [
     "Mirror",
     "ResultRefused",
     "Slot",
+    "SlotTaken",
     "Snapshots",
     "Tree",
     "Unsafe",
     "base_for",
     "commit_result",
     "empty_folder",
+    "free_slot",
     "integrate",
     "open_beneath",
     "publish",

@@ -8,6 +8,7 @@ mirror and an index beside the tree. Must not know plans or tasks.
 from __future__ import annotations
 
 import fcntl
+import itertools
 import json
 import os
 import re
@@ -42,6 +43,12 @@ class Tree:
     def digest(self) -> str:
         """sha256 over mode, path and content of the tracked paths as they are on the disk now."""
         return tree_digest(self.path, self.tracked)
+
+
+class SlotTaken(Infrastructure):
+    """Two workers have the same slot. Give one another name, or end the other."""
+
+    code = "slot_taken"
 
 
 class Slot:
@@ -165,8 +172,7 @@ def _lock(path: Path, name: str, patience: float) -> int:
                 time.sleep(0.02)
                 continue
             os.close(handle)
-            hint = "Two workers have the same name; give one another name."
-            raise Infrastructure(f"the worker slot {name} is in use by another process", hint=hint) from None
+            raise SlotTaken(f"the worker slot {name} is in use by another process") from None
         return handle
 
 
@@ -196,3 +202,13 @@ def restore(git: Git, changes: Sequence[Change]) -> str:
     ordered = sorted(changes, key=lambda change: change.kind != "added")
     git.run("update-index", "-z", "--index-info", data=b"".join(change.undo for change in ordered))
     return git.run("write-tree").decode().strip()
+
+
+def free_slot(state: Path) -> Slot:
+    """The first slot of this state folder that no process holds: workers of several runs share the trees."""
+    for number in itertools.count(1):
+        try:
+            return Slot(state, f"slot-{number}", patience=0)
+        except SlotTaken:
+            continue
+    raise AssertionError("unreachable")
