@@ -2,7 +2,8 @@
 # Needs Python 3.11 or newer and a package index; no root, no Docker, no key.
 
 set -eu
-top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+top=$(CDPATH="" cd -- "$(dirname -- "$0")" && pwd)
+while [ ! -f "$top/pyproject.toml" ]; do top=$(dirname -- "$top"); done
 cd "$top"
 
 find_python() {
