@@ -21,8 +21,7 @@ def task_diagram() -> str:
 def plan_diagram() -> str:
     """Mermaid state diagram of a plan."""
     lines = ["stateDiagram-v2"]
-    for move in PLAN_TRANSITIONS:
-        lines.append(f"    {move.source or '[*]'} --> {move.target}: {move.event}")
+    lines += [f"    {move.source or '[*]'} --> {move.target}: {move.event}" for move in PLAN_TRANSITIONS]
     lines += [f"    {state} --> [*]" for state in sorted(PLAN_ENDED) if state != "failed"]
     return "\n".join(lines)
 
