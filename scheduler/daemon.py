@@ -74,7 +74,10 @@ class Stop(Exception):
 
 
 class Daemon:
-    """One scheduler process. `only` restricts claims to one plan. Time and randomness come from outside."""
+    """One scheduler process. `only` restricts claims to one plan. Time and randomness come from outside.
+
+    `recognise` raises when the store is no longer the one that we opened: an emptied one looks like one without work.
+    """
 
     def __init__(
         self,
@@ -84,12 +87,14 @@ class Daemon:
         only: str = "",
         clock: Callable[[], float] = time.monotonic,
         chance: Callable[[], float] = random.random,
+        recognise: Callable[[], object] = lambda: None,
     ) -> None:
         self.store = store
         self.dispatch = dispatch
         self.only = only
         self.clock = clock
         self.chance = chance
+        self.recognise = recognise
         self.name = secrets.token_hex(4)
         self.calls = 0
         timing = store.timing
@@ -113,6 +118,7 @@ class Daemon:
         if now < self.next_look:
             return
         self.next_look = now + self.sightings.renewal / 2
+        self.recognise()
         server = self.store.now()
         expired = {session: expiry for session, expiry in self.store.sessions() if int(expiry) < server}
         for session, expiry in self.sightings.due(expired, now):
@@ -203,7 +209,13 @@ def open_daemon(settings: Settings, only: str = "") -> Daemon:
     open_store(client, settings.keys, epoch_file(settings))
     store = Store(client, settings.keys, settings.timing)
     store.set_limits(settings.limits)
-    return Daemon(store, RqDispatch(rq_connection(config)), only=only)
+    known = epoch_file(settings)
+    return Daemon(
+        store,
+        RqDispatch(rq_connection(config)),
+        only=only,
+        recognise=lambda: open_store(client, settings.keys, known),
+    )
 
 
 def serve(settings: Settings, only: str = "") -> None:

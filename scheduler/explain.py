@@ -12,7 +12,7 @@ from typing import cast
 
 from scheduler.model import Json, PlanState, PlanView, TaskState, TaskView
 from scheduler.report.causes import Blocker, Cause, Explanation, Facts, as_int
-from scheduler.report.outcome import next_step
+from scheduler.report.outcome import next_step, story_of
 from scheduler.report.plain import clipped, clock, flat, plural
 from scheduler.report.progress import duration
 
@@ -223,7 +223,7 @@ def _ended(plan: PlanView, task: TaskView, facts: Facts) -> Explanation:
     if state is TaskState.FAILED:
         why = f": {task.failure.kind}: {flat(task.failure.reason, 300)}" if task.failure else ""
         text = f"{name} failed after {task.charged} of {task.retries + 1} attempts{why}"
-        cause = Cause("failed", text, since=facts.since, next=f"dagward evidence {plan.plan} {name}")
+        cause = Cause("failed", text, since=facts.since, next=story_of(plan.plan, task))
         return Explanation(plan.plan, name, state, text, cause.next, (cause,))
     if state is TaskState.SKIPPED:
         root = facts.cause.partition(" ")[0]

@@ -67,7 +67,10 @@ def submit(
         if known is not None:
             first = json.loads(known)
             if first["content"] != content:
-                raise errors.Conflict(f"key {key} belongs to plan {first['plan']} with other content")
+                raise errors.Conflict(
+                    f"key {key} belongs to plan {first['plan']} with other content",
+                    hint=f"Use another --key for other content, or look at the first: dagward show {first['plan']}",
+                )
             return str(first["plan"]), False
     plan = new_id(made.version.spec.name)
     store.stage(plan, made.version.version, staged(made.tasks), tick)

@@ -109,7 +109,7 @@ class Crew:
             log.warning("child.died", child=child.name, status=status, log=str(child.log))
             if child.failures >= HOPELESS:
                 raise errors.Infrastructure(
-                    f"{child.name} keeps ending (status {status}): {last_line(child.log)}",
+                    f"{child.name} keeps ending (status {status}): {last_words(child.log)}",
                     hint=f"Its log is {child.log}.",
                 )
             child.process = None
@@ -180,10 +180,10 @@ def check_memory(workers: Mapping[str, int]) -> None:
         )
 
 
-def last_line(file: Path) -> str:
-    """The last line of a log, for a message."""
+def last_words(file: Path) -> str:
+    """The end of a log, for a message: an error of ours and its next step are two lines."""
     with contextlib.suppress(OSError):
         lines = file.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         if lines:
-            return lines[-1][:300]
+            return " ".join(line[:300] for line in lines[-2:])
     return "no output"

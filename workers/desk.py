@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -72,6 +72,7 @@ class Desk:
     line: Line
     guard: Guard
     slot: Slot
+    redact: Callable[[str], str] = str  # of the attempt at hand; what it says must name no secret of it
     _runners: dict[str, Runner] = field(default_factory=dict)
 
     @cached_property
@@ -95,6 +96,10 @@ class Desk:
             self._runners.clear()
             self._runners[lease] = self.guard.horse_side(lease)
         return self._runners[lease]
+
+    def expect(self, seconds: float) -> None:
+        """Tell main that a command may run for so long before this process gets on; 0: it has ended."""
+        self.line.tell({"expect": seconds})
 
     def announce(self, claim: Claim, token: str, lease: str, *, in_process: bool, limit: int) -> None:
         """Tell main which attempt begins, and whether main itself must limit it (milliseconds)."""

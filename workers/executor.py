@@ -111,6 +111,9 @@ class AttemptWorker(Worker):
         try:
             present = keeper.store.present(keeper.desk.session, "idle")
             if not present.alive:
+                settings = keeper.desk.settings
+                # An emptied store knows no session either; never take it for one that only forgot ours.
+                open_store(keeper.store.client, settings.keys, epoch_file(settings))
                 log.warning("session.renewed")
                 keeper.store.register(keeper.executor)
                 return False

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import time
+import traceback
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,6 +28,8 @@ from workers.redact import Redactor
 from workers.scope import Violation, violations
 from workers.watched_runner import WatchedRunner
 from workers.workspace import (
+    OUTPUTS_CAP,
+    BadOutputs,
     MergeConflict,
     Mirror,
     ResultRefused,
@@ -33,6 +37,7 @@ from workers.workspace import (
     base_for,
     commit_result,
     integrate,
+    parse_outputs,
     read_outputs,
     result_message,
     write_inputs,
@@ -95,11 +100,12 @@ def _produced(work: Work) -> Result | Failed:
     if broken:
         return _violated(work, broken)
     try:
-        written = read_outputs(work.folder.written, "outputs.json") | outputs
+        written = work.redact.within(read_outputs(work.folder.written, "outputs.json") | outputs)
         usage = _usage(work.folder.written)
     except Unsafe as error:
         return work.failed(FailureClass.AGENT_ERROR, error.message)
-    return result[0].model_copy(update={"outputs": written, "usage": usage})
+    changed = tuple(work.redact(path) for path in result[0].changed)
+    return result[0].model_copy(update={"outputs": written, "usage": usage, "changed": changed})
 
 
 def _base(work: Work) -> str | Failed:
@@ -164,15 +170,27 @@ def _run_here(work: Work, tree: Path) -> tuple[Outcome, Ended, dict[str, Json]]:
     outputs: dict[str, Json] = {}
     try:
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-            outputs = call(spec.call, context)
+            outputs = _as_stored(call(spec.call, context))
         outcome = Outcome(ok=True)
+    except BadOutputs as error:
+        outcome = Outcome(ok=False, reason=error.message)
     except BadFunction as error:
         outcome = Outcome(ok=False, reason=error.message, failure=FailureClass.CONFIGURATION)
-    except Exception as error:  # noqa: BLE001 -- agent code may raise anything
+    except (Exception, SystemExit) as error:  # noqa: BLE001 -- agent code may raise anything
+        traceback.print_exc(file=printed)
         outcome = Outcome(ok=False, reason=f"{type(error).__name__}: {error}")
-    work.folder.log.write_text(work.redact(printed.getvalue()[: work.desk.settings.output_cap]), encoding="utf-8")
+    said = work.redact(printed.getvalue())[: work.desk.settings.output_cap]
+    work.folder.log.write_text(said, encoding="utf-8", errors="backslashreplace")
     ended = Ended(reason="exit", exit_code=0 if outcome.ok else 1, duration=int((time.monotonic() - began) * 1000))
     return outcome, replace(ended, output=len(printed.getvalue())), outputs
+
+
+def _as_stored(outputs: dict[str, Json]) -> dict[str, Json]:
+    """What an in-process function returned, as its child would have written it. TypeError: it is no JSON."""
+    text = json.dumps(outputs)
+    if len(text) > OUTPUTS_CAP:
+        raise BadOutputs(f"the outputs are larger than {OUTPUTS_CAP} bytes")
+    return parse_outputs(text)
 
 
 def _result(work: Work, base: str | None, ended: Ended, duration: int) -> tuple[Result, tuple[str, ...]] | Failed:
@@ -212,8 +230,8 @@ def _violated(work: Work, broken: list[Violation]) -> Failed:
 
 def _usage(folder: Path) -> Usage:
     raw = read_outputs(folder, "usage.json")
-    known = {name: raw[name] for name in Usage.model_fields if isinstance(raw.get(name), int)}
-    return Usage.model_validate(known)
+    counts = {name: raw.get(name) for name in Usage.model_fields}
+    return Usage.model_validate({name: n for name, n in counts.items() if type(n) is int and 0 <= n < 2**53})
 
 
 def _integrated(work: Work) -> Result | Failed:

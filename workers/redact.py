@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import BinaryIO
 from urllib.parse import quote, quote_plus
+
+from scheduler.model import Json
 
 MASK = "***"
 SHORTEST = 4
@@ -57,6 +59,17 @@ class Redactor:
     def __call__(self, text: str) -> str:
         """The text without the secrets."""
         return self._text.sub(MASK, text) if self._text is not None else text
+
+    def within(self, outputs: Mapping[str, Json]) -> dict[str, Json]:
+        """The same for every text of a JSON object, names included."""
+        return {self(name): self._within(value) for name, value in outputs.items()}
+
+    def _within(self, value: Json) -> Json:
+        if isinstance(value, str):
+            return self(value)
+        if isinstance(value, list):
+            return [self._within(each) for each in value]
+        return self.within(value) if isinstance(value, dict) else value
 
     def clean(self, data: bytes) -> bytes:
         """The same for bytes of any encoding that keeps ASCII."""

@@ -22,6 +22,7 @@ from scheduler.model import Claim, Executor, Failure, FailureClass, Held, Renewa
 from scheduler.store import Store
 from workers import processes, sweep
 from workers.desk import DRAIN, HAND_BACK, WORK, Desk
+from workers.pulse import DEAF, Pulse
 from workers.tree import Frozen, Gone, Guard, GuardGone, Pong, kill_descendants
 
 log = structlog.get_logger()
@@ -57,7 +58,9 @@ class Keeper:
         self.killed: dict[str, float] = {}
         self.pinged: tuple[str, float] | None = None
         self.frozen = False
+        self.pulse = Pulse(stopped_limit=max(2.0, self.lease / 2))
         self.why_killed: FailureClass | None = None
+        self.story = ""  # what is known of a horse that ended badly
         self.stop_at: float | None = None
         self.told_drain = False
 
@@ -125,6 +128,12 @@ class Keeper:
         if self.guard.readable in ready:
             self._hear()
         for message in self.desk.line.take():
+            if "crashed" in message:
+                self.why_killed, self.story = FailureClass.INFRASTRUCTURE, str(message["crashed"])
+                continue
+            if "expect" in message:
+                self.pulse.expect(cast("float", message["expect"]), time.monotonic())
+                continue
             claim = Claim.model_validate(message["claim"])
             limit = cast("int", message["limit"]) / 1000
             self.now_doing = Announced(
@@ -134,6 +143,7 @@ class Keeper:
                 bool(message["in_process"]),
                 time.monotonic() + limit,
             )
+            self.pulse.expect(limit if message["in_process"] else 0.0, time.monotonic())
         return pidfd in ready
 
     def _hear(self) -> None:
@@ -171,12 +181,18 @@ class Keeper:
             if lease not in self.killed:
                 self.killed[lease] = time.monotonic()
                 self.guard.kill(lease, "cancelled")
-        if doing is None or not doing.in_process:
+        now = time.monotonic()
+        hung = self.pulse.hung(now, stopped=self.stopped(horse), frozen=self.frozen)
+        if hung is not None:
+            log.error("horse.hung", reason=hung)
+            self.story = hung
+            self._end_horse(horse, FailureClass.INFRASTRUCTURE)
+        if doing is None:
             return
-        grace = self.desk.settings.grace / 1000
-        if doing.lease in self.killed and time.monotonic() > self.killed[doing.lease] + grace:
+        grace = self.desk.settings.grace / 1000 + (0.0 if doing.in_process else DEAF)
+        if doing.lease in self.killed and now > self.killed[doing.lease] + grace:
             self._end_horse(horse, None)
-        elif time.monotonic() > doing.ends and not self.frozen:
+        elif doing.in_process and now > doing.ends and not self.frozen:
             self._end_horse(horse, FailureClass.TIMEOUT)
 
     def _drain(self) -> None:
@@ -222,15 +238,17 @@ class Keeper:
         """
         self.now_doing = None
         self.killed.clear()
+        self.pulse.rest()
         renewal = self._insist()
         if status == 0 and self.why_killed is None and not renewal.held:
             return
-        log.warning("horse.died", status=status, reason=self.why_killed)
+        log.warning("horse.died", status=status, reason=self.why_killed, story=self.story)
         self._prove_gone()
         why, self.why_killed = self.why_killed, None
         renewal = self._insist()
+        story, self.story = self.story or ("the guard died" if why is FailureClass.INFRASTRUCTURE else ""), ""
         for one in renewal.held:
-            self._settle(one, why, status)
+            self._settle(one, why, story or f"its process died (status {status})")
         for claim in self._unstarted():
             self._quietly(lambda claim=claim: self.store.hand_back(claim, "", "the worker died", counted=True))
 
@@ -282,19 +300,19 @@ class Keeper:
         self.frozen = False
         sweep.register(settings.state_dir, self.desk.session, self.desk.guard.pid)
 
-    def _settle(self, one: Held, why: FailureClass | None, status: int) -> None:
+    def _settle(self, one: Held, why: FailureClass | None, story: str) -> None:
         claim = one.claim(self.desk.session)
         if one.cancel:
             self._quietly(lambda: self.store.cancelled(claim, one.token))
         elif why is None and self.desk.flag.value == HAND_BACK:
             self._quietly(lambda: self.store.hand_back(claim, one.token, "the worker was stopped"))
         elif one.state is TaskState.VERIFYING:
-            self._quietly(lambda: self.store.hand_back(claim, one.token, "its verifier died"))
+            self._quietly(lambda: self.store.hand_back(claim, one.token, f"its checks: {story}", counted=True))
         elif why is FailureClass.INFRASTRUCTURE:
-            self._quietly(lambda: self.store.hand_back(claim, one.token, "the guard died", counted=True))
+            self._quietly(lambda: self.store.hand_back(claim, one.token, story, counted=True))
         else:
             kind = why or FailureClass.LOST
-            reason = "over its time limit" if kind is FailureClass.TIMEOUT else f"its process died (status {status})"
+            reason = "over its time limit" if kind is FailureClass.TIMEOUT else story
             failure = Failure(kind=kind, reason=reason)
             again = lifecycle.retriable(kind)
             self._quietly(

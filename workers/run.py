@@ -9,6 +9,8 @@ from __future__ import annotations
 import random
 import secrets
 import time
+import traceback
+from collections.abc import Callable
 
 import structlog
 
@@ -37,9 +39,31 @@ def sit(desk: Desk) -> None:
     _desk[:] = [desk]
 
 
+class Crashed(errors.Infrastructure):
+    """Its worker's log has the traceback. This is a defect of dagward or of the host; report it."""
+
+    code = "crashed"
+
+
 def serve(payload: str) -> None:
-    """The one entry point of RQ jobs: begin with this claim, then take what is handed over."""
+    """The one entry point of RQ jobs: begin with this claim, then take what is handed over.
+
+    An exception that nobody expected ends the horse: main proves its trees gone and hands back what it held. RQ
+    stores the text of what is raised here, so nothing but a redacted line leaves.
+    """
     desk = _desk[0]
+    try:
+        _serve(desk, payload)
+    except GuardGone:
+        raise  # main sees it too, proves everything gone and hands back
+    except Exception as error:  # noqa: BLE001 -- the horse's last words
+        text = desk.redact(f"{type(error).__name__}: {error}")[:500]
+        log.error("horse.crashed", error=text, traceback=desk.redact(traceback.format_exc()))
+        desk.line.tell({"crashed": text})
+        raise Crashed(text) from None
+
+
+def _serve(desk: Desk, payload: str) -> None:
     claims = [Claim.model_validate_json(payload)]
     end = time.monotonic() + STAY
     while claims:
@@ -100,15 +124,17 @@ def _attempt(desk: Desk, claim: Claim, token: str, state: TaskState) -> Ending:
     lease = lease_id(claim.plan, claim.number, claim.attempt, token)
     try:
         attempt = gather(desk.views, claim, token, state)
+        redact = Redactor(_secret_values(attempt))
+        desk.redact = redact
         here = in_process(attempt, desk.settings.in_process)
         desk.announce(claim, token, lease, in_process=here, limit=attempt.task.timeout)
         work = Work(
             desk=desk,
             attempt=attempt,
             folder=Folder.make(desk.settings.state_dir, claim.plan, claim.task, claim.attempt),
-            runner=WatchedRunner(desk.runner(lease), f"{claim.plan}/{claim.task}"),
+            runner=WatchedRunner(desk.runner(lease), f"{claim.plan}/{claim.task}", redact.forms, desk.expect),
             mirror=Mirror(desk.settings.state_dir, attempt.repo) if attempt.repo else None,
-            redact=Redactor(_secret_values(attempt)),
+            redact=redact,
         )
         return _perform(work, claim)
     except StopAttempt as stop:
@@ -116,19 +142,19 @@ def _attempt(desk: Desk, claim: Claim, token: str, state: TaskState) -> Ending:
     except GuardGone:
         raise  # main sees it too, proves everything gone and hands back
     except errors.DagwardError as error:
-        return _ending_of(error)
+        return _ending_of(error, desk.redact)
 
 
-def _ending_of(error: errors.DagwardError) -> Ending:
+def _ending_of(error: errors.DagwardError, redact: Callable[[str], str]) -> Ending:
     """What a refusal in the middle of an attempt means for it."""
     if isinstance(error, errors.Fenced):
         return Stopped("fenced")
     if error.facts.get("cancel"):
         return Stopped("cancelled")
     if isinstance(error, errors.Infrastructure | errors.Conflict):
-        log.warning("attempt.broken", reason=error.message)
-        return Broken(error.message)
-    return Failed(Failure(kind=FailureClass.CONFIGURATION, reason=error.message))
+        log.warning("attempt.broken", reason=redact(error.message))
+        return Broken(redact(error.message)[:2000])
+    return Failed(Failure(kind=FailureClass.CONFIGURATION, reason=redact(error.message)[:2000]))
 
 
 def _secret_values(attempt: Attempt) -> list[str]:

@@ -6,6 +6,8 @@ Must not settle anything.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import structlog
 
@@ -17,16 +19,30 @@ log = structlog.get_logger()
 
 
 class WatchedRunner:
-    """Wraps the guard's runner for one attempt. `task_key` is `plan/task`."""
+    """Wraps the guard's runner for one attempt. `task_key` is `plan/task`.
 
-    def __init__(self, inner: Runner, task_key: str) -> None:
+    `redact`: spellings of the attempt's secrets. No command's output reaches a log with one: what an agent has put
+    into its result, a check may print. `expect`: told how many seconds this process may now seem to stand still.
+    """
+
+    def __init__(
+        self,
+        inner: Runner,
+        task_key: str,
+        redact: Sequence[str] = (),
+        expect: Callable[[float], None] = lambda _: None,
+    ) -> None:
         self._inner = inner
         self._task_key = task_key
+        self._redact = redact
+        self._expect = expect
         self._thawed_at: float | None = None
 
     def run(self, command: Command) -> Ended:
         """As the inner runner; raises StopAttempt for a command that was stopped from outside."""
-        ended = self._inner.run(command)
+        self._expect((command.timeout + command.grace) / 1000)
+        ended = self._inner.run(replace(command, redact=self._redact))
+        self._expect(0.0)
         if ended.survivors:
             self._insist(ended.survivors)
         if ended.thawed_ago is not None:

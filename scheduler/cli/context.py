@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -43,12 +44,12 @@ class App:
     @contextlib.contextmanager
     def server(self) -> Iterator[Embedded | None]:
         """A share of the embedded server while the command runs; nothing when a URL is given."""
+        self._make_state_dir()
         if not self.settings.embedded:
             yield None
             return
         from scheduler.embedded import Embedded
 
-        self._make_state_dir()
         embedded = Embedded(self.settings.state_dir)
         embedded.join()
         try:
@@ -132,7 +133,7 @@ def terminal_width() -> int | None:
     """Columns of the terminal on stdout; None when stdout is not one."""
     if not sys.stdout.isatty():
         return None
-    return os.get_terminal_size(sys.stdout.fileno()).columns
+    return shutil.get_terminal_size().columns  # COLUMNS counts, and a terminal that claims to have none has 80
 
 
 def who() -> str:

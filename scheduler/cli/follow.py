@@ -59,6 +59,8 @@ class Follower:
             except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError):
                 time.sleep(LOOK)
                 continue
+            except errors.NotFound:
+                raise errors.EpochMismatch(f"plan {self.plan} is gone from the store") from None
             if not needs_person(view):
                 patience = time.monotonic() + wait
             elif time.monotonic() >= patience:

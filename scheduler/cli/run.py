@@ -209,16 +209,22 @@ def _patience(app: App) -> float:
 
 
 def _interrupted(app: App, crew: Crew, store: Store, file: str) -> int:
+    import redis
+
     say("stopping agents and handing their work back; once more kills")
+    state = "paused"
     try:
         store.interrupt(crew.plan, who())
     except errors.Conflict as error:
-        say(f"note: {error.message}")
+        state = str(error.facts.get("state") or "as it was")
+    except (errors.DagwardError, redis.RedisError) as error:  # the agents have to be stopped all the same
+        say(f"note: the plan could not be paused: {error}")
+        state = "as it was"
     killed = crew.stop(signal.SIGINT, _patience(app))
     if killed:
         say(
             f"warning: had to kill {', '.join(killed)}; what they left is swept by "
             f"`dagward run {shlex.quote(file)} --resume`"
         )
-    say(f"plan {crew.plan} is paused; go on with: dagward run {shlex.quote(file)} --resume")
+    say(f"plan {crew.plan} is {state}; go on with: dagward run {shlex.quote(file)} --resume")
     return errors.EXIT_INTERRUPTED

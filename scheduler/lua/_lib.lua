@@ -413,7 +413,16 @@ local function give_back(p, t, row, reason, limit, by)
 end
 
 -- Verification that lost its owner goes back into the ready index as verify work; the agent is not run again.
-local function take_over(p, t, row, by)
+-- `limit` > 0 counts, as in give_back: a check that kills its own worker must not be tried for ever. At the limit the
+-- attempt counts as lost, and the retry ledger rules: workers that die of something else must not fail the task.
+local function take_over(p, t, row, by, reason, limit)
+  local count = num(row, 'hb') + (limit > 0 and 1 or 0)
+  if limit > 0 and count >= limit then
+    redis.call('HSET', k_row(p, t), 'hb', 0, 'swp', 1)
+    retry_or_fail(p, t, row, cjson.encode({kind = 'lost', reason = reason .. ', ' .. count .. ' times'}), true, 0)
+    return
+  end
+  redis.call('HSET', k_row(p, t), 'hb', count)
   release(p, t, row)
   redis.call('HSET', k_row(p, t), 'vt', '1')
   redis.call('HDEL', k_row(p, t), 'tok')

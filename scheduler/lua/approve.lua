@@ -16,4 +16,5 @@ redis.call('HSET', R .. 'ap:' .. plan, version, cjson.encode({hash = hash_, by =
 emit(plan, {ev = 'plan.approve', from = p.state, to = to, version = tonumber(version), hash = hash_, by = who})
 sync_all(plan)
 ring(plan)
-return done({state = to, existing = false})
+finish(plan)
+return done({state = redis.call('HGET', k_plan(plan), 'state'), existing = false})

@@ -11,7 +11,9 @@ if row.st == 'pending' then return done({state = row.st}) end
 local unstarted_claim = row.st == 'claimed' and row.sess == session and token == ''
 if not unstarted_claim then
   if row.st == 'verifying' and row.tok == token and token ~= '' then
-    if row.cancel == '1' then end_cancelled(plan, task, row, 'worker') else take_over(plan, task, row, reason) end
+    if row.cancel == '1' then end_cancelled(plan, task, row, 'worker') else
+      take_over(plan, task, row, reason, reason, tonumber(limit))
+    end
     return done({state = row.st})
   end
   local no = fence(plan, task, row, attempt, token, 'hand_back')

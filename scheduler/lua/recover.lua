@@ -34,7 +34,7 @@ for _, m in ipairs(held) do
     elseif row.st == 'claimed' then
       give_back(p, t, row, 'its executor was lost before it started', tonumber(limit), 'recovery')
     elseif row.st == 'verifying' then
-      if row.tok then take_over(p, t, row, 'recovery') else
+      if row.tok then take_over(p, t, row, 'recovery', 'the worker of its checks was lost', tonumber(limit)) else
         release(p, t, row)
         index(p, t, row)
         sync_all(p)

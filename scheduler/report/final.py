@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from scheduler.model import Evidence, PlanState, PlanView, Result, TaskState, TaskView
+from scheduler.report.outcome import story_of
+from scheduler.report.plain import flat, visible
 from scheduler.report.progress import duration
 
 TAIL = 20
@@ -38,16 +40,17 @@ def failure_lines(plan: PlanView, reports: Sequence[TaskReport]) -> list[str]:
         task = report.task
         if task.state is not TaskState.FAILED:
             continue
-        reason = f"{task.failure.kind}: {task.failure.reason}" if task.failure else "failed"
+        reason = flat(f"{task.failure.kind}: {task.failure.reason}" if task.failure else "failed")
         lines += ["", f"{task.task} failed after {task.charged} of {task.retries + 1} attempts: {reason}"]
         refused = next((e for e in report.evidence if not e.accepted), None)
         output = refused.output if refused else report.log_tail
         if refused:
-            lines.append(f"  check: {refused.title}")
-        lines += [f"  | {line}" for line in output.rstrip().splitlines()[-TAIL:]]
+            lines.append(f"  check: {flat(refused.title)}")
+        lines += [f"  | {line}" for line in visible(output).rstrip().splitlines()[-TAIL:]]
         if report.result is not None and report.result.kind == "commit":
             lines.append(f"  kept: refs/dagward/{plan.plan}/{task.task}/{task.attempt} ({report.result.digest[:12]})")
-        lines.append(f"  next: dagward evidence {plan.plan} {task.task}; dagward logs {plan.plan} {task.task}")
+        logs = f"dagward logs {plan.plan} {task.task}"
+        lines.append(f"  next: {f'{story_of(plan.plan, task)}; {logs}' if refused else logs}")
     skipped = plan.counts[TaskState.SKIPPED]
     if skipped:
         lines += ["", f"{skipped} task{'s' if skipped != 1 else ''} skipped because of these"]

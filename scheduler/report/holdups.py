@@ -90,7 +90,7 @@ def _ended(plan: PlanView, rows: Sequence[Row]) -> Explanation:
             (f"task {row.task}",),
             row.since,
             0,
-            f"dagward evidence {plan.plan} {row.task}",
+            f"dagward why {plan.plan} {row.task}",
         )
         for row in failed[:SHOWN]
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scheduler import errors
-from scheduler.model import PlanState, PlanView
+from scheduler.model import PlanState, PlanView, TaskView
 
 
 def exit_code(plan: PlanView) -> int:
@@ -31,3 +31,9 @@ def next_step(plan: PlanView) -> str:
     if plan.state is PlanState.PAUSED and plan.reason == "signal":
         return "dagward run FILE --resume"
     return f"dagward show {plan.plan}"
+
+
+def story_of(plan: str, task: TaskView) -> str:
+    """The command that tells why a task failed: the evidence when a check refused it, else what its agent said."""
+    refused = task.failure is not None and task.failure.check is not None
+    return f"dagward {'evidence' if refused else 'logs'} {plan} {task.task}"

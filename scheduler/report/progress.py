@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from scheduler.model import EventView, Json, TaskState, TaskView
+from scheduler.report.plain import flat
 
 DONE = frozenset({"completed", "failed", "skipped", "cancelled", "invalidated"})
 
@@ -83,8 +84,8 @@ def line_of(event: EventView, progress: Progress) -> str:
     if event.event == "ask_cancel" and event.target == "cancelled":
         return f"{count} {event.task} cancelled"
     if event.event == "record" and detail.get("accepted") is False:
-        return f"{count} {name} check refused: {detail.get('title', '')}: {detail.get('reason', '')}"
-    return lines.get(event.event, "")
+        return flat(f"{count} {name} check refused: {detail.get('title', '')}: {detail.get('reason', '')}")
+    return flat(lines.get(event.event, ""))
 
 
 def _failure(detail: dict[str, Json]) -> str:

@@ -50,20 +50,26 @@ def _retry(patient: bool) -> Retry:
     )
 
 
+_URL_FORMS = "Write redis://HOST:PORT, rediss://HOST:PORT or unix:///PATH/TO/SOCKET as --redis or REDIS_URL."
+
+
 def connect(config: StoreConfig, *, patient: bool = True, timeout: float | None = None) -> redis.Redis:
     """A client. Patient ones outlive an outage of about two minutes; impatient ones fail within `timeout` seconds.
 
     Nothing is sent yet.
     """
-    return redis.Redis.from_url(
-        config.url,
-        decode_responses=True,
-        retry=_retry(patient),
-        socket_timeout=timeout,
-        socket_connect_timeout=timeout or 5.0,
-        health_check_interval=0,
-        protocol=2,
-    )
+    try:
+        return redis.Redis.from_url(
+            config.url,
+            decode_responses=True,
+            retry=_retry(patient),
+            socket_timeout=timeout,
+            socket_connect_timeout=timeout or 5.0,
+            health_check_interval=0,
+            protocol=2,
+        )
+    except ValueError:
+        raise errors.Refusal("the URL of the server has a form that is not known", hint=_URL_FORMS) from None
 
 
 def rq_connection(config: StoreConfig) -> redis.Redis:

@@ -50,7 +50,7 @@ def test_a_bad_agent_fails_with_its_reason(place: Place, task: str, reason: str)
     assert code == 1, out
     assert reason in out
     assert "a failed after 1 of 1 attempts" in out
-    assert "next: dagward evidence" in out
+    assert f"next: dagward {'evidence' if 'check: ' in out else 'logs'}" in out
 
 
 def test_200_megabytes_and_invalid_utf8_are_capped_and_kept(place: Place) -> None:

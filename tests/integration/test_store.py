@@ -242,6 +242,41 @@ def test_hand_back_is_uncharged_and_bounded_for_claims_that_never_start(store: S
     assert view.failure.kind is FailureClass.INFRASTRUCTURE
 
 
+def test_verification_that_loses_its_worker_again_and_again_is_left_to_the_ledger(store: Store, views: Views) -> None:
+    """Else a check that kills its worker would be tried for ever, charged to nobody."""
+    plan = factory.submit(store, [factory.task("a", retries=1)])
+    ex = factory.executor(store)
+    seen = []
+    for attempt in (1, 2):
+        claim = one(store)
+        assert claim.attempt == attempt
+        store.start(claim, "t0")
+        store.submit(plan, "a", attempt, "t0", factory.result())
+        for n in range(3):
+            seen.append(store.hand_back(claim, f"t{n}", "its checks died", counted=True))
+            store.present(ex.session, "idle")
+            if n < 2:
+                claim = one(store)
+                assert claim.verify_only
+                store.start(claim, f"t{n + 1}")
+        assert views.task(plan, "a").charged == attempt
+    verifying, pending, failed = TaskState.VERIFYING, TaskState.PENDING, TaskState.FAILED
+    assert seen == [verifying, verifying, pending, verifying, verifying, failed]
+    failure = views.task(plan, "a").failure
+    assert failure is not None
+    assert failure.kind is FailureClass.LOST
+
+
+def test_a_plan_whose_tasks_were_cancelled_before_its_approval_ends_with_it(store: Store, views: Views) -> None:
+    plan = factory.submit(store, [factory.task("a")], approval="required")
+    store.cancel(plan, "me", "a")
+    while store.settle(plan):
+        pass
+    assert store.plan_state(plan) is PlanState.AWAITING_APPROVAL
+    store.approve(plan, 1, "h" * 64, "me")
+    assert store.plan_state(plan) is PlanState.FAILED
+
+
 def test_a_running_attempt_handed_back_is_not_charged(store: Store, views: Views) -> None:
     plan = factory.submit(store, [factory.task("a")])
     factory.executor(store)

@@ -158,7 +158,11 @@ def test_ended_tasks() -> None:
     why = Failure(kind="rejected", reason="pytest -q: exit code 1\nmore")
     failed = tell(known=facts(TaskState.FAILED), view=task(state=TaskState.FAILED, charged=3, failure=why))
     assert failed.line == "t7 failed after 3 of 3 attempts: rejected: pytest -q: exit code 1 more"
-    assert failed.next == "dagward evidence p-bcdfg t7"
+    assert failed.next == "dagward logs p-bcdfg t7", "no check has recorded anything"
+    refused = tell(
+        known=facts(TaskState.FAILED), view=task(state=TaskState.FAILED, failure=why.model_copy(update={"check": 0}))
+    )
+    assert refused.next == "dagward evidence p-bcdfg t7"
     skipped = tell(known=facts(TaskState.SKIPPED, cause="t3 failed"))
     assert skipped.line == "t7 is skipped because t3 failed"
     assert skipped.next == "dagward why p-bcdfg t3"
@@ -202,7 +206,7 @@ def test_a_stopped_plan_names_that_first_and_a_failed_one_its_roots() -> None:
     assert paused.causes[0].tasks == 2
     failed = explain_plan(plan(PlanState.FAILED), [row("a", TaskState.FAILED), row("b", TaskState.SKIPPED)], [], NOW)
     assert [cause.text for cause in failed.causes] == ["a failed"]
-    assert failed.next == "dagward evidence p-bcdfg a"
+    assert failed.next == "dagward why p-bcdfg a"
 
 
 def test_a_plan_of_ten_thousand_tasks_is_explained_in_a_bounded_time() -> None:

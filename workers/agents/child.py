@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from workers.agents.python import BadFunction, Context, call
+from workers.agents.python import NO_FUNCTION, BadFunction, Context, call
 from workers.planstore import PlanStore
 
 
@@ -33,7 +33,7 @@ def main() -> int:
         outputs = call(name, context)
     except BadFunction as error:
         sys.stderr.write(f"{error.message}\n")
-        return 127
+        return NO_FUNCTION
     if outputs:
         Path(os.environ["DAGWARD_OUTPUTS"]).write_text(json.dumps(outputs), encoding="utf-8")
     return 0

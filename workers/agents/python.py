@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scheduler.errors import Refusal
-from scheduler.model import Attempt, Json
+from scheduler.model import Attempt, FailureClass, Json
 from scheduler.model.agents import PythonAgent
 from workers.agents.command import outcome_of
 from workers.planstore import PlanStore
 from workers.plugins import Ended, Launch, Outcome
+
+NO_FUNCTION = 127
+"""Exit code of the child for a `BadFunction`."""
 
 
 class BadFunction(Refusal):
@@ -57,7 +60,10 @@ class PythonRunner:
         return None
 
     def finish(self, ended: Ended, events: Sequence[Json]) -> Outcome:  # noqa: ARG002 -- the protocol's shape
-        """As any program."""
+        """As any program, but the child's own 127 means `BadFunction`; its words are in the log."""
+        if ended.reason == "exit" and ended.exit_code == NO_FUNCTION:
+            reason = "there is no such function, or what it returned is no mapping"
+            return Outcome(ok=False, reason=reason, failure=FailureClass.CONFIGURATION)
         return outcome_of(ended)
 
 

@@ -6,7 +6,7 @@ Must not know the store, RQ or the guard.
 from workers.workspace.base import MergeConflict, base_for
 from workers.workspace.beneath import Unsafe, empty_folder, open_beneath, read_beneath, remove_tree
 from workers.workspace.changes import Change
-from workers.workspace.inputs import BadOutputs, read_outputs, write_inputs
+from workers.workspace.inputs import OUTPUTS_CAP, BadOutputs, parse_outputs, read_outputs, write_inputs
 from workers.workspace.integrate import Integrated, integrate, publish
 from workers.workspace.mirror import Mirror
 from workers.workspace.results import Committed, ResultRefused, commit_result, result_message
@@ -14,6 +14,7 @@ from workers.workspace.snapshots import Snapshots
 from workers.workspace.trees import Slot, SlotTaken, Tree, free_slot
 
 __all__ = [
+    "OUTPUTS_CAP",
     "BadOutputs",
     "Change",
     "Committed",
@@ -32,6 +33,7 @@ __all__ = [
     "free_slot",
     "integrate",
     "open_beneath",
+    "parse_outputs",
     "publish",
     "read_beneath",
     "read_outputs",

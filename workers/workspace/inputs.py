@@ -21,6 +21,13 @@ OUTPUTS_CAP = 1_000_000
 """Bytes of a task's outputs. They are stored with the result; files belong into the workspace."""
 
 
+DEEPEST_OUTPUTS = 100
+"""Objects and arrays inside each other; those who read them again have limits of their own."""
+
+LONGEST_NUMBER = 400
+"""Digits of a whole number, as many as a float may have."""
+
+
 class BadOutputs(Unsafe):
     """Write one JSON object into the file that `$DAGWARD_OUTPUTS` names."""
 
@@ -59,13 +66,39 @@ def read_outputs(folder: Path, name: str, cap: int = OUTPUTS_CAP) -> dict[str, J
     if not data.strip():
         return {}
     try:
-        value = json.loads(data.decode("utf-8"), parse_constant=_refuse, parse_float=_finite)
+        return parse_outputs(data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise BadOutputs(f"the outputs are not JSON: {error}") from None
+
+
+def parse_outputs(text: str) -> dict[str, Json]:
+    """One JSON object that can be stored and given on. Raises `BadOutputs` with the reason."""
+    try:
+        value = json.loads(text, parse_constant=_refuse, parse_float=_finite, parse_int=_short)
         json.dumps(value, ensure_ascii=False).encode()  # refuses halves of surrogate pairs
-    except (ValueError, RecursionError) as error:
+        _look_down(value, DEEPEST_OUTPUTS)
+    except RecursionError:
+        raise BadOutputs(f"the outputs are nested deeper than {DEEPEST_OUTPUTS} levels") from None
+    except ValueError as error:
         raise BadOutputs(f"the outputs are not JSON: {error}") from None
     if not isinstance(value, dict):
         raise BadOutputs("the outputs are not a JSON object")
     return value
+
+
+def _look_down(value: Json, left: int) -> None:
+    if not isinstance(value, (dict, list)):
+        return
+    if not left:
+        raise RecursionError
+    for below in value.values() if isinstance(value, dict) else value:
+        _look_down(below, left - 1)
+
+
+def _short(digits: str) -> int:
+    if len(digits) > LONGEST_NUMBER:
+        raise ValueError(f"a number of {len(digits)} digits; write it as a string")
+    return int(digits)
 
 
 def _refuse(name: str) -> float:
