@@ -28,6 +28,7 @@ class When(StrEnum):
     """What an edge waits for."""
 
     VERIFIED = "verified"
+    SETTLED = "settled"  # ended in any way: completed, failed, skipped, cancelled
 
 
 class Edge(Frozen):
@@ -163,6 +164,10 @@ class TaskSpec(Frozen):
     priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
     scope: Scope = Scope()
     verify: tuple[Check, ...] = (ExitCheck(exit=True),)
+    for_each: str | None = None  # `<task>.<output>`: an array; one instance `id.N` for each of its items
+    if_: Annotated[str | None, Field(alias="if")] = None  # false: skipped; asked when every edge holds
+    on_failure: Literal["fail", "continue"] = "fail"  # continue: its failure does not make the plan failed
+    fallback: str | None = None  # the task that is called when this one fails, and then stands in for it
 
 
 class Approval(StrEnum):
@@ -185,4 +190,5 @@ class PlanSpec(Frozen):
     approval: Approval = Approval.AUTO
     scope: Scope = Scope()
     acceptance: tuple[Check, ...] = ()
+    fail_fast: bool = False  # a failure cancels the rest
     tasks: tuple[TaskSpec, ...]
