@@ -132,6 +132,27 @@ def from_blockers(blockers: Mapping[str, Iterable[str]]) -> Graph:
     return graph
 
 
+def with_stand_ins(blockers: Mapping[str, Iterable[str]], fallbacks: Mapping[str, str]) -> dict[str, list[str]]:
+    """The order of work when fallbacks may be called: a fallback comes after its task, and what waits for the task
+    comes after its fallback too, near and far. Task -> blockers in, and out; `fallbacks` is task -> fallback."""
+    made = {task: list(named) for task, named in blockers.items()}
+    for named in made.values():
+        for each in named:  # grows while it is read: a fallback may have a fallback
+            if each in fallbacks and fallbacks[each] not in named:
+                named.append(fallbacks[each])
+    for task, fallback in fallbacks.items():
+        if task not in made[fallback]:
+            made[fallback].append(task)
+    return made
+
+
+def of_work(tasks: Sequence[TaskSpec]) -> Graph:
+    """The graph of any tasks with the places of their fallbacks: for topological orders of results, where a result
+    of a fallback comes before all that is built on it. Raises ValueError as `from_tasks`."""
+    blockers = {task.id: [edge.task for edge in task.blocked_by] for task in tasks}
+    return from_blockers(with_stand_ins(blockers, {task.id: task.fallback for task in tasks if task.fallback}))
+
+
 def find_cycle(blockers: Mapping[str, Iterable[str]]) -> list[str] | None:
     """The first of `find_cycles`, or None."""
     found = find_cycles(blockers)

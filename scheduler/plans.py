@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 
 import rfc8785
 
@@ -22,6 +22,7 @@ from scheduler.model.plan import (
     PlanSpec,
     Retries,
     TaskSpec,
+    When,
 )
 
 SYSTEM_POOL = "system"
@@ -69,7 +70,10 @@ def with_system_tasks(spec: PlanSpec) -> tuple[TaskSpec, ...]:
     """The plan's tasks and, last, the system task that ends it.
 
     With `repo` that is `_integrate`; without, but with `acceptance`, it is `_acceptance`. It waits for every task
-    that blocks nothing. It is made from the header, so it is no part of the hash.
+    whose acceptance nothing waits for. It is made from the header, so it is no part of the hash.
+
+    The edge to an end that may stay open without failing the plan (`may_end_open`) is `settled`, else `verified`, so
+    in most plans a failure skips the system task. With settled edges it may become ready in a plan that has failed.
     """
     if spec.repo is not None:
         return (*spec.tasks, _system_task(INTEGRATE, SystemAgent(use="system", work="integrate"), spec))
@@ -78,12 +82,44 @@ def with_system_tasks(spec: PlanSpec) -> tuple[TaskSpec, ...]:
     return spec.tasks
 
 
+def may_end_open(tasks: Sequence[TaskSpec]) -> frozenset[str]:
+    """The tasks that may end without a result and not fail the plan: they have an `if`, may fail by `continue`, are
+    a fallback that need not be called, or wait for the result of such a task. A task is also one when its fallback
+    may fail by `continue`."""
+    by_id = {task.id: task for task in tasks}
+    opened = {task.id for task in tasks if task.if_ is not None or task.on_failure == "continue"}
+    opened |= {task.fallback for task in tasks if task.fallback is not None}
+    below: dict[str, list[str]] = {task.id: [] for task in tasks}
+    for task in tasks:
+        for edge in task.blocked_by:
+            if edge.when is When.VERIFIED:
+                below[edge.task].append(task.id)
+        if task.fallback is not None and _excuses(by_id, task.fallback):
+            opened.add(task.id)
+    stack = list(opened)
+    while stack:
+        for each in below[stack.pop()]:
+            if each not in opened:
+                opened.add(each)
+                stack.append(each)
+    return frozenset(opened)
+
+
+def _excuses(by_id: Mapping[str, TaskSpec], fallback: str) -> bool:
+    """Whether the last of a chain of fallbacks fails by `continue`."""
+    last = by_id[fallback]
+    while last.fallback is not None:
+        last = by_id[last.fallback]
+    return last.on_failure == "continue"
+
+
 def _system_task(name: str, agent: SystemAgent, spec: PlanSpec) -> TaskSpec:
-    blocking = {edge.task for task in spec.tasks for edge in task.blocked_by}
+    blocking = {edge.task for task in spec.tasks for edge in task.blocked_by if edge.when is When.VERIFIED}
     ends = sorted(task.id for task in spec.tasks if task.id not in blocking)
+    lenient = may_end_open(spec.tasks)
     return TaskSpec(
         id=name,
-        blocked_by=tuple(Edge(task=each) for each in ends),
+        blocked_by=tuple(Edge(task=each, when=When.SETTLED if each in lenient else When.VERIFIED) for each in ends),
         agent=agent,
         timeout=3_600_000,
         retries=Retries(max=1),

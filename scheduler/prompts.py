@@ -1,4 +1,4 @@
-"""Prompts: sandboxed templates over `params` and `outputs.<task>.<name>`, strict about names that do not exist.
+"""Prompts: sandboxed templates over `params`, `item` and `outputs.<task>.<name>`, strict about names that do not exist.
 
 Must not know where a prompt comes from or which agent reads it. The only import of jinja2.
 """
@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from scheduler.errors import Refusal
 from scheduler.model.base import Json
@@ -24,8 +24,17 @@ MAX_LENGTH = 1_000_000
 ROOTS = ("outputs", "params")
 _MARKS = ("{{", "{%", "{#")
 _PLAIN_READ = re.compile(
-    r"\{\{-?\s*(params|outputs)\.([A-Za-z_][A-Za-z0-9_]*)(?:\.[A-Za-z_][A-Za-z0-9_]*)*\s*-?\}\}", re.ASCII
+    r"\{\{-?\s*(?:(params|outputs)\.([A-Za-z_][A-Za-z0-9_]*)(?:\.([A-Za-z_][A-Za-z0-9_]*))?|item)"
+    r"(?:\.[A-Za-z_][A-Za-z0-9_]*)*\s*-?\}\}",
+    re.ASCII,
 )
+
+
+class NoItem:
+    """The item of a task that has none: null is an item like any other."""
+
+
+NO_ITEM: Final = NoItem()
 
 
 class PromptRefused(Refusal):
@@ -45,11 +54,13 @@ class PromptProblem:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What a task's prompt may use: the plan's parameters, and the outputs of the tasks before it."""
+    """What a prompt or condition may use: the plan's parameters, and the outputs of the tasks before its task."""
 
     params: Collection[str]
     tasks: Collection[str]  # all ids of the plan
-    ancestors: Callable[[], Collection[str]]  # asked only when the prompt reads outputs
+    ancestors: Callable[[], Collection[str]]  # asked only when outputs are read
+    item: bool = False  # whether the task has an item: it is made with `for_each`
+    lists: Collection[str] = ()  # tasks with `for_each`: their outputs are a list, one mapping for each item
 
 
 def is_template(text: str) -> bool:
@@ -57,19 +68,29 @@ def is_template(text: str) -> bool:
     return any(mark in text for mark in _MARKS)
 
 
-def render(template: str, *, params: Mapping[str, str | None], outputs: Mapping[str, Mapping[str, Json]]) -> str:
+def render(
+    template: str,
+    *,
+    params: Mapping[str, str | None],
+    outputs: Mapping[str, Mapping[str, Json] | Sequence[Mapping[str, Json]]],
+    item: Json | NoItem = NO_ITEM,
+) -> str:
     """The prompt with its values. Lists, mappings, true and null are written as JSON.
 
+    outputs: task -> its mapping, or for a `for_each` task a list of mappings in the order of its items.
     Raises PromptRefused, which names the line, for an undefined name, an error in the template or an endless text.
     """
     if not is_template(template):
         return template
     import jinja2
 
+    values: dict[str, object] = {"params": dict(params), "outputs": dict(outputs)}
+    if not isinstance(item, NoItem):
+        values["item"] = item
     parts: list[str] = []
     length = 0
     try:
-        for part in _environment().from_string(template).generate(params=dict(params), outputs=dict(outputs)):
+        for part in _environment().from_string(template).generate(values):
             parts.append(part)
             length += len(part)
             if length > MAX_LENGTH:
@@ -86,8 +107,8 @@ def check(template: str, names: Names) -> list[PromptProblem]:
     if not is_template(template):
         return []
     if not is_template(_PLAIN_READ.sub(" ", template)):  # no need to load a template language for these
-        reads = [(found[1], found[2], found.start()) for found in _PLAIN_READ.finditer(template)]
-        problems = [_read(root, name, template.count("\n", 0, at) + 1, names) for root, name, at in reads]
+        reads = [(found, template.count("\n", 0, found.start()) + 1) for found in _PLAIN_READ.finditer(template)]
+        problems = [_read(found[1] or "item", found[2], found[3], line, names) for found, line in reads]
         return [problem for problem in dict.fromkeys(problems) if problem is not None]
     return _check_tree(template, names)
 
@@ -99,40 +120,62 @@ def _check_tree(template: str, names: Names) -> list[PromptProblem]:
     environment = _environment()
     try:
         tree = environment.parse(template)
-        undeclared = meta.find_undeclared_variables(tree) - set(ROOTS) - environment.globals.keys()
+        undeclared = meta.find_undeclared_variables(tree) - _roots(names) - environment.globals.keys()
     except jinja2.TemplateSyntaxError as error:
         return [PromptProblem(error.lineno, f"not a valid template: {error.message}", "correct it")]
     roots = [each for each in tree.find_all(nodes.Name) if each.ctx == "load" and each.name in undeclared]
-    problems: list[PromptProblem | None] = [_unknown_root(each) for each in roots]
+    problems: list[PromptProblem | None] = [PromptProblem(each.lineno, *undefined(each.name)) for each in roots]
     problems += [
         PromptProblem(each.lineno, "a prompt cannot read other files", "write the text into the prompt")
         for each in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends))
     ]
     reads: list[nodes.Getattr | nodes.Getitem] = [*tree.find_all(nodes.Getattr), *tree.find_all(nodes.Getitem)]
+    fields = {id(node.node): _constant(node) for node in reads}
     for node in reads:
         name = _constant(node)
-        if isinstance(node.node, nodes.Name) and name is not None:
-            problems.append(_read(node.node.name, name, node.lineno, names))
+        if isinstance(node.node, nodes.Name) and node.node.name in ROOTS and name is not None:
+            problems.append(_read(node.node.name, name, fields.get(id(node)), node.lineno, names))
     return sorted((problem for problem in dict.fromkeys(problems) if problem), key=lambda problem: problem.line)
 
 
-def _unknown_root(name: nodes.Name) -> PromptProblem:
-    if name.name == "item":
-        return PromptProblem(name.lineno, '"item" is not in this version', "write one task for each item")
-    remedy = 'write params.NAME, outputs.TASK.NAME or outputs["a-task"].NAME'
-    return PromptProblem(name.lineno, f'"{name.name}" is undefined', remedy)
+def _roots(names: Names) -> set[str]:
+    return {*ROOTS, "item"} if names.item else set(ROOTS)
 
 
-def _read(root: str, name: str, line: int, names: Names) -> PromptProblem | None:
+def _read(root: str, name: str, field: str | None, line: int, names: Names) -> PromptProblem | None:
+    if root == "item":
+        return None if names.item else PromptProblem(line, *undefined(root))
+    found = unreadable(root, name, field, names)
+    return PromptProblem(line, *found) if found else None
+
+
+def undefined(name: str) -> tuple[str, str]:
+    """Message and remedy for a name that no prompt and no condition has."""
+    if name == "item":
+        return '"item" is undefined here', "only the prompt and scope of a task with for_each have it"
+    return f'"{name}" is undefined', 'write params.NAME, outputs.TASK.NAME or outputs["a-task"].NAME'
+
+
+def unreadable(root: str, name: str, field: str | None, names: Names) -> tuple[str, str] | None:
+    """Message and remedy when `params.name` or `outputs.name.field` cannot be read; None when it can.
+
+    `field` is None when all outputs of a task are meant, or one of them that is not known before."""
     if root == "params" and name not in names.params:
         known = ", ".join(sorted(names.params)) or "none"
-        return PromptProblem(line, f'unknown parameter "{name}"', f"known parameters: {known}")
-    if root == "outputs" and name not in names.tasks:
-        remedy = "write the id of a task before this one"
-        return PromptProblem(line, f'unknown task "{name}" in outputs', remedy)
-    if root == "outputs" and name not in names.ancestors():
+        return f'unknown parameter "{name}"', f"known parameters: {known}"
+    if root != "outputs":
+        return None
+    if name not in names.tasks:
+        return f'unknown task "{name}" in outputs', "write the id of a task before this one"
+    if name not in names.ancestors():
         message = f'outputs of "{name}" do not exist yet: it does not come before this task'
-        return PromptProblem(line, message, f"add blocked_by: [{name}]")
+        return message, f"add blocked_by: [{name}]"
+    if field is not None and name in names.lists:
+        one = f"outputs.{name}" if name.isidentifier() else f'outputs["{name}"]'
+        return (
+            f'outputs of "{name}" are a list, one for each of its items',
+            f"write {one}[0].{field}, or go through {one}",
+        )
     return None
 
 

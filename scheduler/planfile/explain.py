@@ -25,6 +25,7 @@ _EXAMPLES = {
     "call": 'call: "package.module:function"',
     "schema": "schema: {type: object}",
     "path": "path: a file",
+    "fallback": "fallback: the id of a task",
 }
 _WORD = "write letters, digits, - and _ (at most 64), beginning with a letter or digit"
 _PATTERNS = {
@@ -32,6 +33,7 @@ _PATTERNS = {
     "name": _WORD,
     "call": 'write "package.module:function"',
     "sha256": "write 64 lower-case hexadecimal digits",
+    "for_each": "write TASK.OUTPUT, such as survey.modules",
 }
 
 
@@ -102,10 +104,10 @@ def _literal(misfit: Misfit) -> None:
     if name == "approval" and isinstance(found, str):
         misfit.error(f'the approval policy "{clip(found)}" is not in this version', "write auto or required")
     elif name == "when" and found in LATER_WHEN:
-        misfit.error(f'"{found}" is not in this version', "remove it; an edge waits for verified")
-    elif name == "on_failure" and (found in LATER_ON_FAILURE or isinstance(found, dict)):
-        shown = found if isinstance(found, str) else "fallback"
-        misfit.error(f'"{shown}" is not in this version', "remove it, or write fail")
+        misfit.error(f'"{found}" is not in this version', "write verified or settled")
+    elif name == "on_failure":
+        told = "is not in this version" if found in LATER_ON_FAILURE else "is no answer to a failure"
+        misfit.error(f"{describe(found)} {told}", "write fail, continue or {fallback: ID}")
     elif name == "format":
         misfit.error(f"unknown format {describe(found)}", "write format: 1")
     elif name == "exit":

@@ -53,4 +53,6 @@ def _is_union(path: list[int | str]) -> bool:
         return False
     if isinstance(path[-1], int):
         return len(path) > 1 and path[-2] in CHECK_LISTS + EDGE_LISTS
+    if path[-1] == "on_failure":
+        return len(path) == 3
     return path[-1] == "agent" and len(path) in (2, 3)

@@ -13,11 +13,8 @@ LATER: dict[str, dict[str, str]] = {
         "assumptions": "remove it",
         "risks": "remove it",
         "facts": "remove it",
-        "fail_fast": "remove it; other branches go on after a failure",
     },
     "task": {
-        "for_each": "write one task for each item",
-        "if": "remove it; let the command decide and exit 0",
         "account": "remove it",
         "locks": "remove it; order the tasks with blocked_by",
         "assumes": "remove it",
@@ -41,8 +38,8 @@ LATER: dict[str, dict[str, str]] = {
 
 LATER_AGENTS = ("codex", "claude", "acp", "llm", "human", "http", "plan")
 LATER_CHECKS = ("junit", "weakening", "human", "judge", "python")
-LATER_WHEN = ("integrated", "settled")
-LATER_ON_FAILURE = ("continue", "replan")
+LATER_WHEN = ("integrated",)
+LATER_ON_FAILURE = ("replan",)
 
 
 def later_remedy(kind: str, name: str) -> str | None:

@@ -15,6 +15,7 @@ from types import MappingProxyType
 
 from scheduler.errors import InvalidPlan, Problem, Problems
 from scheduler.model.plan import PlanSpec
+from scheduler.planfile.fallbacks import check_fallbacks
 from scheduler.planfile.normal import normal_form
 from scheduler.planfile.params import resolve_params
 from scheduler.planfile.references import check_edges, check_ids, find_tasks
@@ -22,7 +23,7 @@ from scheduler.planfile.report import Report, describe, printable, sort
 from scheduler.planfile.rules import Rules
 from scheduler.planfile.shape import check_shape
 from scheduler.planfile.source import MAX_BYTES, Defect, Path, Source, Unreadable, read
-from scheduler.planfile.templates import check_prompts
+from scheduler.planfile.templates import check_texts
 
 POOLS = ("default", "llm", "system")
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -88,10 +89,11 @@ def _check(source: Source, report: Report, params: Mapping[str, str], pools: Col
     tasks = find_tasks(value)
     check_ids(tasks, report)
     blockers = check_edges(tasks, report)
+    check_fallbacks(tasks, blockers, report)
     values = resolve_params(value.get("params"), params, report)
     Rules(report, pools).check_plan(value, tasks)
     written = value.get("params")
-    check_prompts(tasks, blockers, written if isinstance(written, dict) else (), report)
+    check_texts(tasks, blockers, written if isinstance(written, dict) else (), report)
     if report.errors or plan is None:
         return None
     return normal_form(plan, blockers, values)

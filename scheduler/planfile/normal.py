@@ -5,8 +5,9 @@ Called only for a file without errors. Must not report anything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from scheduler.instances import plain_pattern
 from scheduler.model.plan import (
     Approval,
     Check,
@@ -23,19 +24,24 @@ from scheduler.model.plan import (
     RunCheck,
     Scope,
     TaskSpec,
+    When,
 )
 from scheduler.planfile import raw
+from scheduler.planfile.references import Blockers
 
 _ALL_FIELDS = set(TaskSpec.model_fields)
 _EXIT: tuple[Check, ...] = (ExitCheck(exit=True),)
 
 
-def normal_form(plan: raw.FilePlan, blockers: Mapping[str, Sequence[str]], params: dict[str, str | None]) -> PlanSpec:
-    """The plan that people and agents agree on. `blockers` is task -> sorted ids, `params` the resolved values."""
+def normal_form(plan: raw.FilePlan, blockers: Blockers, params: dict[str, str | None]) -> PlanSpec:
+    """The plan that people and agents agree on. `params` are the resolved values."""
     scope = Scope(write=_patterns(plan.scope.write, ("**",)), protect=_patterns(plan.scope.protect, ()))
-    edges = {task: Edge(task=task) for task in blockers}  # one object for all that wait for the same task
+    # One object for all that wait for the same task in the same way.
+    edges = {when: {task: Edge(task=task, when=when) for task in blockers} for when in When}
     shared = _Shared(plan.defaults, scope)
-    tasks = tuple(shared.task(task, tuple(edges[each] for each in blockers[task.id])) for task in plan.tasks)
+    tasks = tuple(
+        shared.task(task, tuple(edges[when][each] for each, when in blockers[task.id].items())) for task in plan.tasks
+    )
     return PlanSpec(
         format=plan.format,
         name=plan.name,
@@ -47,6 +53,7 @@ def normal_form(plan: raw.FilePlan, blockers: Mapping[str, Sequence[str]], param
         approval=Approval(plan.approval),
         scope=scope,
         acceptance=_checks(plan.acceptance),
+        fail_fast=plan.fail_fast,
         tasks=tasks,
     )
 
@@ -83,16 +90,20 @@ class _Shared:
             priority=task.priority,
             scope=_narrowed(task.scope, self._scope) if "scope" in own else self._scope,
             verify=_checks(task.verify) if task.verify else self._verify,
+            for_each=task.for_each,
+            if_=task.if_,
+            on_failure="fail" if isinstance(task.on_failure, raw.FileFallback) else task.on_failure,
+            fallback=task.on_failure.fallback if isinstance(task.on_failure, raw.FileFallback) else None,
         )
 
 
 def _narrowed(scope: raw.FileScope, outer: Scope) -> Scope:
-    protect = tuple(sorted({*outer.protect, *(scope.protect or ())}))
+    protect = tuple(sorted({*outer.protect, *_patterns(scope.protect)}))
     return Scope(write=_patterns(scope.write, outer.write), protect=protect)
 
 
 def _patterns(written: Sequence[str] | None, default: tuple[str, ...] = ()) -> tuple[str, ...]:
-    return default if written is None else tuple(sorted(set(written)))
+    return default if written is None else tuple(sorted({plain_pattern(each) for each in written}))
 
 
 def _retries(written: raw.FileRetries) -> Retries:

@@ -5,23 +5,28 @@ Must not know what is matched with them.
 
 from __future__ import annotations
 
+from scheduler.instances import MARK
 from scheduler.planfile.report import Report, clip
 from scheduler.planfile.source import Path
 
 _FORMS = 'write a path, "dir/**" for all below a folder, or "**" for everything'
 
 
-def check_patterns(patterns: object, path: Path, report: Report) -> None:
-    """Every text of a list must be a pattern; what is no text is said by the shape."""
+def check_patterns(patterns: object, path: Path, report: Report, *, item: bool = False) -> None:
+    """Every text of a list must be a pattern; what is no text is said by the shape. `item`: it may be named."""
     for place, pattern in enumerate(patterns if isinstance(patterns, list) else ()):
         if isinstance(pattern, str):
-            check_pattern(pattern, (*path, place), report)
+            check_pattern(pattern, (*path, place), report, item=item)
 
 
-def check_pattern(pattern: str, path: Path, report: Report) -> None:
+def check_pattern(pattern: str, path: Path, report: Report, *, item: bool = False) -> None:
     """One pattern of a scope or a diff check."""
-    if "{{" in pattern:
-        report.error(path, "{{ }} in a scope is not in this version", "write the path out")
+    if "{{" in pattern and not item:
+        report.error(path, "only the scope of a task with for_each may hold {{ item }}", "write the path out")
+        return
+    if "{{" in MARK.sub("", pattern):
+        message = f'"{clip(pattern)}" holds more than the item'
+        report.error(path, message, "write {{ item }} or {{ item.NAME }}, and the rest out")
         return
     stem = "" if pattern == "**" else pattern.removesuffix("/**")
     if "*" in stem:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, StrictBool, Tag, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from scheduler.model.agents import CommandAgent, PythonAgent
@@ -36,6 +36,8 @@ Duration = Annotated[int, BeforeValidator(_duration), _AS_TEXT]
 Pause = Annotated[int, BeforeValidator(_pause), _AS_TEXT]
 Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(strict=True)]
+FOR_EACH = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}\.[A-Za-z_][A-Za-z0-9_-]*$"
+"""`<task>.<output>`"""
 
 
 class Written(Frozen):
@@ -45,10 +47,10 @@ class Written(Frozen):
 
 
 class FileEdge(Written):
-    """One end of an edge. `when` may only be `verified`: the other task's result was accepted."""
+    """One end of an edge. `verified`: the result was accepted; `settled`: the task has ended, in whatever way."""
 
     task: str
-    when: Literal["verified"] = "verified"
+    when: Literal["verified", "settled"] = "verified"
 
 
 class FileRetries(Written):
@@ -129,6 +131,22 @@ Ends = list[str | FileEdge]
 Priority = Annotated[Count, Field(ge=-1000, le=1000)]
 
 
+class FileFallback(Written):
+    """The task that is called when this one fails, and then stands in for it."""
+
+    fallback: str
+
+
+def _failure_kind(value: object) -> str:
+    return "mapping" if isinstance(value, (dict, FileFallback)) else "word"
+
+
+FileOnFailure = Annotated[
+    Annotated[Literal["fail", "continue"], Tag("word")] | Annotated[FileFallback, Tag("mapping")],
+    Discriminator(_failure_kind),
+]
+
+
 class FileDefaults(Written):
     """What tasks have that do not say otherwise. A task's own key replaces a default's key whole."""
 
@@ -150,6 +168,8 @@ class FileTask(Written):
     blocked_by: Ends | None = None
     blocked_by_camel: Annotated[Ends | None, Field(alias="blockedBy")] = None
     blocks: Ends | None = None
+    for_each: Annotated[str, Field(pattern=FOR_EACH)] | None = None
+    if_: Annotated[Text | None, Field(alias="if")] = None
     agent: FileAgent | None = None
     timeout: Duration = 3_600_000
     stall: Duration | None = None
@@ -159,7 +179,7 @@ class FileTask(Written):
     priority: Priority = 0
     scope: FileScope = FileScope()
     verify: Checks | None = None
-    on_failure: Literal["fail"] = "fail"
+    on_failure: FileOnFailure = "fail"
 
 
 class FilePlan(Written):
@@ -176,6 +196,7 @@ class FilePlan(Written):
     scope: FileScope = FileScope()
     defaults: FileDefaults = FileDefaults()
     acceptance: list[FileCheck] = []
+    fail_fast: StrictBool = False
     tasks: Annotated[list[FileTask], Field(min_length=1)]
 
 
@@ -184,6 +205,7 @@ _MODELS: dict[str, type[BaseModel]] = {
     "defaults": FileDefaults,
     "task": FileTask,
     "edge": FileEdge,
+    "on_failure": FileFallback,
     "retries": FileRetries,
     "env": FileEnv,
     "scope": FileScope,

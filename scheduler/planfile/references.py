@@ -1,14 +1,19 @@
 """Ids and edges of a file as written: are they unique, do they exist, do both ends agree, is there a cycle.
 
+`for_each: survey.modules` is an edge to `survey` as well.
+
 Works on plain values, so it also answers for a file whose shape is wrong elsewhere. Must not know other fields.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scheduler.graph import find_cycles
+from scheduler.model.plan import When
+from scheduler.planfile.raw import FOR_EACH
 from scheduler.planfile.report import Report, near
 from scheduler.planfile.source import Path
 
@@ -18,15 +23,21 @@ MANY = 20
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """The tasks of a file: `written` holds (position, task) of everything that is a mapping, `first` id -> position."""
+    """The tasks of a file: `written` holds (position, task) of everything that is a mapping, `first` id -> position,
+    `by_id` id -> task; the first one of an id counts."""
 
     written: Sequence[tuple[int, dict[str, object]]]
     first: dict[str, int]
+    by_id: dict[str, dict[str, object]]
 
 
-_End = tuple[int, str, int, object]
+Blockers = dict[str, dict[str, When]]
+"""Task -> its blockers, sorted, and what is waited for of each."""
+
+_End = tuple[int, str, int | None, object]
 """Where one end of an edge is written (position of the task, field, position in its list), and its `when`."""
 
+_FOR_EACH = re.compile(FOR_EACH, re.ASCII)
 _FIELDS = ("blocked_by", "blockedBy", "blocks")
 
 
@@ -37,11 +48,12 @@ def find_tasks(value: dict[str, object]) -> Tasks:
         [(at, task) for at, task in enumerate(listed) if isinstance(task, dict)] if isinstance(listed, list) else []
     )
     first: dict[str, int] = {}
+    by_id: dict[str, dict[str, object]] = {}
     for at, task in written:
         name = task.get("id")
-        if isinstance(name, str):
-            first.setdefault(name, at)
-    return Tasks(written, first)
+        if isinstance(name, str) and name not in first:
+            first[name], by_id[name] = at, task
+    return Tasks(written, first, by_id)
 
 
 def check_ids(tasks: Tasks, report: Report) -> None:
@@ -61,8 +73,18 @@ def check_ids(tasks: Tasks, report: Report) -> None:
             report.warn(("tasks", at, "id"), message, "rename one; some file systems cannot tell them apart")
 
 
-def check_edges(tasks: Tasks, report: Report) -> dict[str, list[str]]:
-    """Check all edges; gives task -> its blockers, sorted, each once, from both ends."""
+def source_of(for_each: object) -> str | None:
+    """The task whose output `for_each` goes through; None when it does not name one."""
+    return for_each.partition(".")[0] if isinstance(for_each, str) and _FOR_EACH.fullmatch(for_each) else None
+
+
+def templates(tasks: Tasks) -> set[str]:
+    """The ids of the tasks with `for_each`."""
+    return {name for name, task in tasks.by_id.items() if "for_each" in task}
+
+
+def check_edges(tasks: Tasks, report: Report) -> Blockers:
+    """Check all edges; gives them at the dependent, from both ends and from `for_each`."""
     blockers: dict[str, dict[str, _End]] = {name: {} for name in tasks.first}
     for at, task in tasks.written:
         name = task.get("id")
@@ -74,11 +96,37 @@ def check_edges(tasks: Tasks, report: Report) -> dict[str, list[str]]:
             listed = task.get(field)
             if listed and isinstance(listed, list):
                 _add_list((at, name, field), listed, blockers, report)
-    named = {name: sorted(ends) for name, ends in blockers.items()}
-    for cycle in find_cycles(named):
+    _add_implied(tasks, blockers, report)
+    for cycle in find_cycles(blockers):
         path = _path(blockers[cycle[0]][cycle[-1]])
         report.error(path, f"cycle: {' -> '.join([*cycle, cycle[0]])}", "remove one of these edges")
-    return named
+    return {name: {each: _when(ends[each]) for each in sorted(ends)} for name, ends in blockers.items()}
+
+
+def _add_implied(tasks: Tasks, blockers: dict[str, dict[str, _End]], report: Report) -> None:
+    lists = templates(tasks)
+    for name in sorted(lists):
+        at = tasks.first[name]
+        path: Path = ("tasks", at, "for_each")
+        source = source_of(tasks.by_id[name].get("for_each"))
+        if source is None:
+            continue  # said by the shape
+        if source not in blockers:
+            report.error(path, f'unknown task "{source}"', near(source, blockers, "tasks"))
+        elif source == name:
+            report.error(path, f'task "{name}" cannot take its items from itself', "name a task before it")
+        else:
+            known = blockers[name].setdefault(source, (at, "for_each", None, "verified"))
+            if known[3] == "settled":
+                message = f'the edge to "{source}" waits for settled, but for_each needs its outputs'
+                report.error(_path(known), message, "remove this edge; for_each implies one")
+            if source in lists:
+                message = f'outputs of "{source}" are a list, one for each of its items'
+                report.error(path, message, "let a task between the two write one array")
+
+
+def _when(end: _End) -> When:
+    return When.SETTLED if end[3] == "settled" else When.VERIFIED
 
 
 def _add_list(
@@ -111,7 +159,7 @@ def _compare_ends(known: _End, end: _End, edge: tuple[str, str], other: str, rep
 
 
 def _path(end: _End) -> Path:
-    return ("tasks", end[0], end[1], end[2])
+    return ("tasks", end[0], end[1]) if end[2] is None else ("tasks", end[0], end[1], end[2])
 
 
 def _read_end(item: object) -> tuple[str | None, object]:

@@ -43,7 +43,7 @@ class Rules:
                 remedy = 'add agent: {use: command, run: "..."}, here or in defaults'
                 self.report.error(("tasks", at, "agent"), 'required field "agent" is missing', remedy)
             if "scope" in task:
-                self._check_scope(task["scope"], ("tasks", at, "scope"), outer)
+                self._check_scope(task["scope"], ("tasks", at, "scope"), outer, item="for_each" in task)
         self._warn_unchecked(shared, tasks)
 
     def _check_common(self, mapping: dict[str, object], path: Path, kind: str) -> None:
@@ -106,12 +106,12 @@ class Rules:
         if "base" in value and "repo" not in value:
             self.report.error(("base",), "base needs a repo", "add repo, or remove base", key=True)
 
-    def _check_scope(self, scope: object, path: Path, outer: Sequence[str] | None) -> None:
+    def _check_scope(self, scope: object, path: Path, outer: Sequence[str] | None, *, item: bool = False) -> None:
         if not isinstance(scope, dict):
             return
         check_nulls(scope, path, "scope", self.report)
         for part in ("write", "protect"):
-            check_patterns(scope.get(part), (*path, part), self.report)
+            check_patterns(scope.get(part), (*path, part), self.report, item=item)
         listed = scope.get("write")
         if outer is None or not isinstance(listed, list):
             return

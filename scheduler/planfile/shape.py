@@ -18,7 +18,7 @@ from scheduler.planfile.source import Path
 _NEVER_NULL = {
     "plan": ("repo",),
     "defaults": ("agent", "env", "verify"),
-    "task": ("agent", "blocked_by", "blockedBy", "blocks", "env", "verify"),
+    "task": ("agent", "blocked_by", "blockedBy", "blocks", "for_each", "if", "env", "verify"),
     "retries": ("max_backoff",),
     "scope": ("write", "protect"),
     "check run": ("timeout",),

@@ -18,16 +18,14 @@ HEADS = [
     ("format: ^true", "format: unknown format true; write format: 1"),
     (
         "^colour: red",
-        'colour: unknown field "colour"; known fields: format, name, goal, params, repo, base, concurrency, approval, scope, defaults, acceptance, tasks',
+        'colour: unknown field "colour"; known fields: format, name, goal, params, repo, base, concurrency, approval, scope, defaults, acceptance, fail_fast, tasks',
     ),
     (
         "^concurency: 3",
-        'concurency: unknown field "concurency"; did you mean "concurrency"? known fields: format, name, goal, params, repo, base, concurrency, approval, scope, defaults, acceptance, tasks',
+        'concurency: unknown field "concurency"; did you mean "concurrency"? known fields: format, name, goal, params, repo, base, concurrency, approval, scope, defaults, acceptance, fail_fast, tasks',
     ),
-    (
-        "^fail_fast: true",
-        'fail_fast: "fail_fast" is not in this version; remove it; other branches go on after a failure',
-    ),
+    ("fail_fast: ^yes", 'fail_fast: must be true or false, not "yes"'),
+    ("fail_fast: ^1", "fail_fast: must be true or false, not the number 1"),
     (
         "^budget: {tokens: 1}",
         'budget: "budget" is not in this version; remove it; limit retries.max and timeout instead',
@@ -84,7 +82,7 @@ HEADS = [
     ),
     (
         "scope: {write: [^'{{ item }}/**']}",
-        "scope.write[0]: {{ }} in a scope is not in this version; write the path out",
+        "scope.write[0]: only the scope of a task with for_each may hold {{ item }}; write the path out",
     ),
     ("scope: {write: ^src}", 'scope.write: must be a list, not "src"; write ["src"]'),
     ("defaults: {timeout: ^20}", "defaults.timeout: 20 has no unit; write 20s, or 20m, 2h"),
@@ -107,10 +105,40 @@ HEADS = [
 TASKS = [
     (
         "^tiemout: 5m",
-        'tasks.a.tiemout: unknown field "tiemout"; did you mean "timeout"? known fields: id, title, prompt, blocked_by, blockedBy, blocks, agent, timeout, stall, retries, env, pool, priority, scope, verify, on_failure',
+        'tasks.a.tiemout: unknown field "tiemout"; did you mean "timeout"? known fields: id, title, prompt, blocked_by, blockedBy, blocks, for_each, if, agent, timeout, stall, retries, env, pool, priority, scope, verify, on_failure',
     ),
-    ("^for_each: b.x", 'tasks.a.for_each: "for_each" is not in this version; write one task for each item'),
-    ("^if: x", 'tasks.a.if: "if" is not in this version; remove it; let the command decide and exit 0'),
+    ("for_each: ^b.x", 'tasks.a.for_each: unknown task "b"; known tasks: a'),
+    ("for_each: ^a.x", 'tasks.a.for_each: task "a" cannot take its items from itself; name a task before it'),
+    ("for_each: ^b", 'tasks.a.for_each: "b" is not a valid for_each; write TASK.OUTPUT, such as survey.modules'),
+    (
+        "for_each: ^b.c.d",
+        'tasks.a.for_each: "b.c.d" is not a valid for_each; write TASK.OUTPUT, such as survey.modules',
+    ),
+    ("for_each: ^[1, 2]", "tasks.a.for_each: must be a text, not a list"),
+    ("for_each: ^", "tasks.a.for_each: has no value; give one, or remove the field"),
+    ("if: ^", "tasks.a.if: has no value; give one, or remove the field"),
+    ("if: ^''", "tasks.a.if: must not be empty; write something"),
+    ("if: ^' '", "tasks.a.if: an empty condition; write an expression, or remove the field"),
+    ("if: ^true", 'tasks.a.if: must be a text, not true; put it in quotes: "true"'),
+    ("if: ^x", 'tasks.a.if: "x" is undefined; write params.NAME, outputs.TASK.NAME or outputs["a-task"].NAME'),
+    (
+        "if: ^item == 1",
+        'tasks.a.if: "item" is undefined here; only the prompt and scope of a task with for_each have it',
+    ),
+    ("if: ^params.x == 'y'", 'tasks.a.if: unknown parameter "x"; known parameters: none'),
+    ("if: ^outputs.b.x", 'tasks.a.if: unknown task "b" in outputs; write the id of a task before this one'),
+    (
+        "if: ^outputs.a.x",
+        'tasks.a.if: outputs of "a" do not exist yet: it does not come before this task; add blocked_by: [a]',
+    ),
+    (
+        "if: ^'{{ outputs.b.x }}'",
+        "tasks.a.if: {{ }} is not needed in a condition; write the expression without the braces",
+    ),
+    (
+        "if: ^1 && 2",
+        "tasks.a.if: not a valid expression; use params, outputs, texts, numbers, true, false, null, == != < > in, and or not, + - * / %, len any all",
+    ),
     ("^account: x", 'tasks.a.account: "account" is not in this version; remove it'),
     ("^locks: [x]", 'tasks.a.locks: "locks" is not in this version; remove it; order the tasks with blocked_by'),
     ("^assumes: [x]", 'tasks.a.assumes: "assumes" is not in this version; remove it'),
@@ -122,9 +150,33 @@ TASKS = [
         "^approve: true",
         'tasks.a.approve: "approve" is not in this version; remove it; use `approval: required` of the plan',
     ),
-    ("on_failure: ^replan", 'tasks.a.on_failure: "replan" is not in this version; remove it, or write fail'),
-    ("on_failure: ^{fallback: b}", 'tasks.a.on_failure: "fallback" is not in this version; remove it, or write fail'),
-    ("on_failure: ^stop", 'tasks.a.on_failure: must be fail, not "stop"; write fail'),
+    (
+        "on_failure: ^replan",
+        'tasks.a.on_failure: "replan" is not in this version; write fail, continue or {fallback: ID}',
+    ),
+    (
+        "on_failure: ^stop",
+        'tasks.a.on_failure: "stop" is no answer to a failure; write fail, continue or {fallback: ID}',
+    ),
+    ("on_failure: ^", "tasks.a.on_failure: nothing is no answer to a failure; write fail, continue or {fallback: ID}"),
+    (
+        "on_failure: ^[fail]",
+        "tasks.a.on_failure: a list is no answer to a failure; write fail, continue or {fallback: ID}",
+    ),
+    ("on_failure: {fallback: ^b}", 'tasks.a.on_failure.fallback: unknown task "b"; known tasks: a'),
+    (
+        "on_failure: {fallback: ^a}",
+        'tasks.a.on_failure.fallback: task "a" cannot be its own fallback; name another task',
+    ),
+    ("on_failure: {fallback: ^[a]}", "tasks.a.on_failure.fallback: must be a text, not a list"),
+    (
+        "on_failure: ^{}",
+        'tasks.a.on_failure.fallback: required field "fallback" is missing; add fallback: the id of a task',
+    ),
+    (
+        "on_failure: {fallback: ^null}",
+        "tasks.a.on_failure.fallback: must be a text, not nothing",
+    ),
     ("title: ^12", 'tasks.a.title: must be a text, not the number 12; put it in quotes: "12"'),
     ("title: ^true", 'tasks.a.title: must be a text, not true; put it in quotes: "true"'),
     ("timeout: ^20", "tasks.a.timeout: 20 has no unit; write 20s, or 20m, 2h"),
@@ -368,10 +420,6 @@ def test_each_knot_of_tasks_is_one_error() -> None:
 def test_two_ends_that_disagree() -> None:
     text = tasks_of("id: a, blocks: [{task: b, when: settled}]", "id: b, blocked_by: [a]")
     assert errors(text) == [
-        (
-            'plan.yaml:4:36: tasks.a.blocks[0].when: "settled" is not in this version; '
-            "remove it; an edge waits for verified"
-        ),
         (
             "plan.yaml:5:24: tasks.b.blocked_by[0]: the two ends of a -> b disagree: verified here, settled on line 4; "
             "write the edge once"

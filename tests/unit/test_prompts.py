@@ -80,7 +80,7 @@ def test_check_accepts_what_exists() -> None:
     ("template", "line", "message", "remedy"),
     [
         ("a\n{{ itm }}", 2, '"itm" is undefined', 'write params.NAME, outputs.TASK.NAME or outputs["a-task"].NAME'),
-        ("{{ item }}", 1, '"item" is not in this version', "write one task for each item"),
+        ("{{ item }}", 1, '"item" is undefined here', "only the prompt and scope of a task with for_each have it"),
         ("{{ params.whom }}", 1, 'unknown parameter "whom"', "known parameters: who"),
         ("{{ params['whom'] }}", 1, 'unknown parameter "whom"', "known parameters: who"),
         ("{{ outputs.x.y }}", 1, 'unknown task "x" in outputs', "write the id of a task before this one"),
