@@ -17,10 +17,10 @@ from importlib import metadata
 import structlog
 
 import scheduler
-from scheduler import errors
+from scheduler import errors, gates
 from scheduler.dispatch import Dispatch, RqDispatch
 from scheduler.settings import Settings, epoch_file
-from scheduler.store import Store, connect, open_store, preflight, rq_connection
+from scheduler.store import Store, Views, connect, open_store, preflight, rq_connection
 
 log = structlog.get_logger()
 
@@ -90,6 +90,7 @@ class Daemon:
         recognise: Callable[[], object] = lambda: None,
     ) -> None:
         self.store = store
+        self.views = Views(store.client, store.keys)
         self.dispatch = dispatch
         self.only = only
         self.clock = clock
@@ -136,6 +137,7 @@ class Daemon:
     def settle(self) -> None:
         """What follows from ended tasks, in bounded steps; every dirty plan gets one step per pass."""
         for plan in self.store.dirty():
+            gates.judge(self.store, self.views, plan)
             while self.store.settle(plan) and not self.stopping:
                 continue
 

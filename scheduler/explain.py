@@ -55,7 +55,7 @@ def _waiting(plan: PlanView, task: TaskView, facts: Facts, blockers: _Blockers, 
     return Explanation(plan.plan, task.task, facts.state, line, shown[0].next, causes)
 
 
-_ORDER = ("plan", "approval", "edges", "backoff", "concurrency", "pool", "no_worker", "no_idle_worker", "state")
+_ORDER = ("plan", "approval", "fail_fast", "edges", "instances", "gate", "backoff", "concurrency", "pool", "no_worker", "no_idle_worker", "state")
 
 
 def _cause(plan: PlanView, raw: Mapping[str, Json], facts: Facts, blockers: _Blockers, zone: tzinfo | None) -> Cause:
@@ -66,9 +66,30 @@ def _cause(plan: PlanView, raw: Mapping[str, Json], facts: Facts, blockers: _Blo
         return backoff(as_int(raw.get("release")), facts, zone)
     if kind in ("plan", "approval"):
         return plan_cause(plan)
+    if kind in ("gate", "instances", "fail_fast"):
+        return _gate(plan, raw, facts)
     if kind == "state":
         return Cause("state", f"it is {raw.get('state')}", since=facts.since)
     return _slot(kind, raw, facts)
+
+
+def _gate(plan: PlanView, raw: Mapping[str, Json], facts: Facts) -> Cause:
+    """An extra blocker that only the daemon opens."""
+    kind, of = str(raw["cause"]), str(raw.get("of", ""))
+    if kind == "fail_fast":
+        failed = str(raw.get("task", ""))
+        text = f"fail_fast: {failed} has failed, so the rest of the plan is cancelled"
+        return Cause(kind, text, (f"task {failed}",), next=f"dagward evidence {plan.plan} {failed}")
+    if kind == "instances":
+        text = f"{raw.get('left')} of its {of} instances have not ended"
+        return Cause(kind, text, ("instances",), facts.since, next=f"dagward show {plan.plan}")
+    if raw.get("gate") == "fallback":
+        text = f"it is the fallback of {of} and is called only when that fails"
+        return Cause(kind, text, (f"task {of}",), facts.since, next=f"dagward why {plan.plan} {of}")
+    if raw.get("gate") == "end":
+        return Cause(kind, "every other task has to end first", ("plan",), next=f"dagward why {plan.plan}")
+    text = f"its {raw.get('gate')} waits to be judged by a daemon"
+    return Cause(kind, text, ("daemon",), facts.since, next=f"if it stays so: {_start()}")
 
 
 def _edges(plan: PlanView, facts: Facts, blockers: _Blockers, zone: tzinfo | None) -> Cause:

@@ -70,6 +70,11 @@ TRANSITIONS: tuple[Move, ...] = (
     Move(_E.CANCELLED, _T.RUNNING, _T.CANCELLED, _F.GONE, "worker, recovery"),
     Move(_E.CANCELLED, _T.VERIFYING, _T.CANCELLED, _F.GONE, "worker, recovery"),
     Move(_E.SKIP, _T.PENDING, _T.SKIPPED, _F.NONE, "daemon, with the cause"),
+    Move(_E.SKIP, _T.SKIPPED, _T.SKIPPED, _F.NONE, "daemon, when a graver cause is found"),
+    Move(_E.OPEN, _T.PENDING, _T.PENDING, _F.NONE, "daemon: a gate opens (`if`, fallback, end of the plan)"),
+    Move(_E.EXPAND, _T.PENDING, _T.PENDING, _F.NONE, "daemon: the instances of a `for_each` task appear"),
+    Move(_E.JOIN, _T.PENDING, _T.COMPLETED, _F.NONE, "daemon: all instances of a `for_each` task are completed"),
+    Move(_E.FAIL, _T.PENDING, _T.FAILED, _F.NONE, "daemon: a gate cannot be judged, or an instance did not complete"),
     Move(_E.REOPEN, _T.FAILED, _T.PENDING, _F.NONE, "operator"),
     Move(_E.REOPEN, _T.SKIPPED, _T.PENDING, _F.NONE, "operator"),
     Move(_E.REOPEN, _T.CANCELLED, _T.PENDING, _F.NONE, "operator"),
@@ -121,6 +126,7 @@ RETRIED_BY_DEFAULT: Mapping[FailureClass, bool] = {
     FailureClass.MERGE_CONFLICT: False,
     FailureClass.CONFIGURATION: False,
     FailureClass.INFRASTRUCTURE: True,
+    FailureClass.INSTANCES: False,
 }
 """Whether a failure of this class is worth another charged attempt. A wrong configuration never is."""
 

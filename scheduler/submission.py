@@ -8,13 +8,13 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from scheduler import errors
 from scheduler.graph import from_tasks
-from scheduler.model import PlanSpec, PlanState, PlanVersion, TaskSpec
+from scheduler.model import SYSTEM_PREFIX, PlanSpec, PlanState, PlanVersion, TaskSpec, When
 from scheduler.plans import version_hash, with_system_tasks
 from scheduler.repository import resolve
 from scheduler.store import Staged, Store, Views
@@ -51,10 +51,29 @@ def new_id(name: str) -> str:
 def staged(tasks: tuple[TaskSpec, ...]) -> list[Staged]:
     """The tasks with what the claim needs precomputed."""
     graph = from_tasks(tasks)
-    return [
-        Staged(task, number, len(task.blocked_by), graph.path_length(task.id), graph.dependents(task.id))
-        for number, task in enumerate(tasks)
-    ]
+    whens = {(task.id, edge.task): edge.when for task in tasks for edge in task.blocked_by if edge.when is not When.VERIFIED}
+    stood_in = {task.fallback: task.id for task in tasks if task.fallback}
+    out = []
+    for number, task in enumerate(tasks):
+        system = task.id.startswith(SYSTEM_PREFIX)  # it starts when all others have ended, not over edges
+        below = [(n, whens.get((n, task.id), When.VERIFIED)) for n in graph.dependents(task.id)]
+        dependents = [edge for edge in below if not edge[0].startswith(SYSTEM_PREFIX)]
+        edges = 0 if system else len(task.blocked_by)
+        out.append(Staged(task, number, edges, graph.path_length(task.id), dependents, _gates(task, stood_in)))
+    return out
+
+
+def _gates(task: TaskSpec, stood_in: Mapping[str, str]) -> dict[str, str]:
+    gates = {
+        "g_if": "1" if task.if_ else "",
+        "g_each": "1" if task.for_each else "",
+        "g_fb": stood_in.get(task.id, ""),
+        "of_fb": stood_in.get(task.id, ""),
+        "g_end": "1" if task.id.startswith(SYSTEM_PREFIX) else "",
+        "fb": task.fallback or "",
+        "cont": "1" if task.on_failure == "continue" else "",
+    }
+    return {name: value for name, value in gates.items() if value}
 
 
 def submit(

@@ -44,11 +44,9 @@ def submit(
 
 
 def staged(tasks: Sequence[TaskSpec]) -> list[Staged]:
-    below: dict[str, list[str]] = {t.id: [] for t in tasks}
-    for t in tasks:
-        for edge in t.blocked_by:
-            below[edge.task].append(t.id)
-    return [Staged(t, n, len(t.blocked_by), 1, below[t.id]) for n, t in enumerate(tasks)]
+    from scheduler.submission import staged as with_gates
+
+    return with_gates(tuple(tasks))
 
 
 def executor(store: Store, *, pool: str = "default", plan: str = "") -> Executor:

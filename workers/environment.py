@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from scheduler import prompts
+from scheduler import lineage, prompts
 from scheduler.errors import Infrastructure
+from scheduler.instances import item_text
 from scheduler.model import Attempt
 from workers.sweep import SESSION_MARK, TASK_MARK
 
@@ -78,6 +79,8 @@ def base_env(attempt: Attempt, session: str, environ: Mapping[str, str] = os.env
         SESSION_MARK: session,
         TASK_MARK: f"{attempt.plan}/{attempt.task.id}",
     }
+    if attempt.has_item:
+        env["DAGWARD_ITEM"] = item_text(attempt.item)
     env |= {f"DAGWARD_PARAM_{name.upper()}": value for name, value in attempt.params.items() if value is not None}
     return env
 
@@ -85,9 +88,12 @@ def base_env(attempt: Attempt, session: str, environ: Mapping[str, str] = os.env
 def prepare(attempt: Attempt, folder: Folder) -> dict[str, str]:
     """Write the files of the contract; returns the variables that name them. Inputs are written by the workspace."""
     folder.written.mkdir(exist_ok=True, mode=0o700)
-    outputs = {one.task: one.outputs for one in attempt.ancestors}
+    outputs = lineage.outputs(attempt.ancestors)
     prompt = folder.path / "prompt.md"
-    prompt.write_text(prompts.render(attempt.task.prompt, params=attempt.params, outputs=outputs), encoding="utf-8")
+    text = prompts.render(
+        attempt.task.prompt, params=attempt.params, outputs=outputs, **({"item": attempt.item} if attempt.has_item else {})
+    )
+    prompt.write_text(text, encoding="utf-8")
     env = {
         "DAGWARD_PROMPT": str(prompt),
         "DAGWARD_INPUTS": str(folder.inputs),

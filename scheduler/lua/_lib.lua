@@ -15,6 +15,7 @@ local function k_order(p) return R .. 'o:' .. p end
 local function k_events(p) return R .. 'e:' .. p end
 local function k_live(p) return R .. 'lv:' .. p end
 local function k_settle(p) return R .. 'st:' .. p end
+local function k_gates(p) return R .. 'g:' .. p end
 local function k_ready(pool, p) return R .. 'r:' .. pool .. ':' .. p end
 local function k_turns(pool) return R .. 'pl:' .. pool end
 local function k_evidence(p, t, a) return R .. 'ev:' .. p .. ':' .. t .. ':' .. a end
@@ -62,7 +63,7 @@ end
 
 local function plan_types(p)
   local bad = wrong_type({
-    k_plan(p), 'hash', k_events(p), 'stream', k_live(p), 'set', k_settle(p), 'list', K_ACTIVE, 'set', K_DIRTY, 'set',
+    k_plan(p), 'hash', k_events(p), 'stream', k_live(p), 'set', k_settle(p), 'list', k_gates(p), 'list', K_ACTIVE, 'set', K_DIRTY, 'set',
     K_DISPATCH, 'zset', K_LATER, 'zset', K_USED, 'hash', K_LIMITS, 'hash', K_BELL, 'stream', R .. 'turn', 'string'})
   if bad then return bad end
   for pool in string.gmatch(redis.call('HGET', k_plan(p), 'pools') or '', '[^,]+') do
@@ -106,6 +107,7 @@ end
 local function plan_cause(p, plan, system)
   if plan.state ~= 'running' then return {cause = 'plan', state = plan.state, reason = plan.reason or ''} end
   if plan.approved ~= plan.hash then return {cause = 'approval', hash = plan.hash, version = plan.version} end
+  if plan.ff then return {cause = 'fail_fast', task = plan.ff} end
   if not system and num(plan, 'used') >= num(plan, 'concurrency') then
     return {cause = 'concurrency', used = num(plan, 'used'), limit = num(plan, 'concurrency'),
       holders = redis.call('SMEMBERS', k_live(p))}
@@ -126,7 +128,12 @@ local function row_cause(row)
     return {cause = 'state', state = row.st}
   end
   if row.st ~= 'pending' then return {cause = 'state', state = row.st} end
+  if row.exp then return {cause = 'instances', left = num(row, 'wait'), of = num(row, 'exp')} end
   if num(row, 'wait') > 0 then return {cause = 'edges', left = num(row, 'wait')} end
+  if row.g_fb then return {cause = 'gate', gate = 'fallback', of = row.g_fb} end
+  if row.g_end then return {cause = 'gate', gate = 'end'} end
+  if row.g_if then return {cause = 'gate', gate = 'if'} end
+  if row.g_each then return {cause = 'gate', gate = 'for_each'} end
   if num(row, 'nb') > NOW then return {cause = 'backoff', release = num(row, 'nb')} end
   return nil
 end
@@ -163,6 +170,21 @@ local function index(p, t, row)
   else
     redis.call('ZADD', k_ready(row.pool, p), score(num(row, 'prio'), num(row, 'path'), num(row, 'n')), t)
   end
+end
+
+-- Every edge of a task holds: it is ready, or the daemon has a gate to judge first.
+local function arrive(p, t, row)
+  local cause = row_cause(row)
+  if cause == nil or cause.cause == 'backoff' then
+    index(p, t, row)
+    return true
+  end
+  if cause.cause == 'gate' and (cause.gate == 'if' or cause.gate == 'for_each') then
+    redis.call('RPUSH', k_gates(p), t)
+    redis.call('SADD', K_DIRTY, p)
+    ring(p)
+  end
+  return false
 end
 
 local function unindex(p, t, row)
@@ -209,14 +231,47 @@ local function release(p, t, row)
   row.sess = ''
 end
 
+-- A task whose bad end does not count against the plan: `continue`, a false `if`, a fallback that was not called or that
+-- stands in for it, and what is skipped only because of these.
+local function set_soft(p, t, row, soft)
+  if soft == (row.soft == '1') then return end
+  redis.call('HINCRBY', k_plan(p), 'soft', soft and 1 or -1)
+  if soft then redis.call('HSET', k_row(p, t), 'soft', '1') else redis.call('HDEL', k_row(p, t), 'soft') end
+  row.soft = soft and '1' or nil
+end
+
+-- The system task that closes a plan starts when everything else has ended well enough; else it is skipped.
+local function close(p, plan)
+  local t = plan.sys
+  if not t then return false end
+  local row = hash(k_row(p, t))
+  if row.st ~= 'pending' or not row.g_end then return false end
+  if num(plan, 'n:completed') + num(plan, 'soft') == num(plan, 'total') - 1 and plan.state ~= 'cancelling' then
+    redis.call('HDEL', k_row(p, t), 'g_end')
+    row.g_end = nil
+    move(p, t, row, 'open', {gate = 'end'})
+    index(p, t, row)
+    if sync(p, hash(k_plan(p)), row.pool) then ring(p) end
+    return true
+  end
+  redis.call('HSET', k_row(p, t), 'cause', 'the plan has failed')
+  unindex(p, t, row)
+  move(p, t, row, 'skip', {cause = 'the plan has failed'})
+  return false
+end
+
 -- A plan whose last unfinished task has ended ends with it. Called last in a script.
 local function finish(p)
   local plan = hash(k_plan(p))
-  local open = num(plan, 'n:pending') + num(plan, 'n:claimed') + num(plan, 'n:running') + num(plan, 'n:verifying')
-  if open > 0 or redis.call('LLEN', k_settle(p)) > 0 then return end
+  local function open()
+    return num(plan, 'n:pending') + num(plan, 'n:claimed') + num(plan, 'n:running') + num(plan, 'n:verifying')
+  end
+  if redis.call('LLEN', k_settle(p)) > 0 then return end
+  if open() == 1 and (close(p, plan) or true) then plan = hash(k_plan(p)) end
+  if open() > 0 then return end
   local event = 'fail'
   if plan.state == 'cancelling' then event = 'cancelled'
-  elseif num(plan, 'n:completed') == num(plan, 'total') then event = 'complete' end
+  elseif num(plan, 'n:completed') + num(plan, 'soft') == num(plan, 'total') then event = 'complete' end
   local to = PLANS[event][plan.state]
   if not to then return end
   redis.call('HSET', k_plan(p), 'state', to, 'ended', NOW)
@@ -235,32 +290,75 @@ local function to_settle(p, t)
   ring(p)
 end
 
--- The dependents of a task, their rows checked for type before anything is written.
+-- What hangs on a task: {id, when} with when v (verified), s (settled) or m (member: instance -> its template). The rows
+-- are checked for type before anything is written.
 local function read_next(p, t)
   local raw = redis.call('GET', k_next(p, t))
   local nexts = raw and cjson.decode(raw) or {}
-  for _, n in ipairs(nexts) do
-    local is = redis.call('TYPE', k_row(p, n))['ok']
-    if is ~= 'hash' then return nil, k_row(p, n) .. ' is ' .. is end
+  for i, n in ipairs(nexts) do
+    if type(n) == 'string' then nexts[i] = {n, 'v'} end
+    local is = redis.call('TYPE', k_row(p, nexts[i][1]))['ok']
+    if is ~= 'hash' then return nil, k_row(p, nexts[i][1]) .. ' is ' .. is end
   end
   return nexts, nil
 end
 
--- A completed task: every edge that it satisfies, at once.
-local function satisfy(p, nexts)
-  local any = false
-  for _, n in ipairs(nexts) do
-    local key = k_row(p, n)
-    local left = redis.call('HINCRBY', key, 'wait', -1)
-    if left <= 0 then
-      local row = hash(key)
-      if row.st == 'pending' then
-        index(p, n, row)
-        any = true
+-- One edge holds.
+local function hold_edge(p, n)
+  if redis.call('HINCRBY', k_row(p, n), 'wait', -1) <= 0 then
+    local row = hash(k_row(p, n))
+    if row.st == 'pending' then arrive(p, n, row) end
+  end
+end
+
+-- A `for_each` task is the sum of its instances: when the last has ended, it is completed, or failed with their cause.
+local function join(p, t, row)
+  if num(row, 'wait') > 0 or row.st ~= 'pending' then return end
+  if not row.cn then
+    move(p, t, row, 'join', {count = num(row, 'exp')})
+    return true
+  end
+  redis.call('HSET', k_results(p, t), 'f' .. num(row, 'att'), cjson.encode({kind = 'instances', reason = row.cause}))
+  set_soft(p, t, row, row.hard ~= '1')
+  move(p, t, row, 'fail', {failure = {kind = 'instances', reason = row.cause}})
+  to_settle(p, t)
+  return false
+end
+
+-- A completed task: every edge that it satisfies, at once; also those of the task that it stands in for.
+local satisfy
+function satisfy(p, t, row, nexts)
+  while true do
+    for _, edge in ipairs(nexts) do
+      local n, when = edge[1], edge[2]
+      if when == 'm' then
+        redis.call('HINCRBY', k_row(p, n), 'wait', -1)
+        local template = hash(k_row(p, n))
+        if join(p, n, template) then satisfy(p, n, template, (read_next(p, n)) or {}) end
+      else
+        hold_edge(p, n)
       end
     end
+    if not row.called then return end
+    t = row.called
+    row = hash(k_row(p, t))
+    nexts = {}
+    for _, edge in ipairs((read_next(p, t)) or {}) do
+      if edge[2] == 'v' then nexts[#nexts + 1] = edge end
+    end
   end
-  return any
+end
+
+-- A fallback that is not needed.
+local function spare(p, t, of)
+  local row = hash(k_row(p, t))
+  if row.st ~= 'pending' or not row.g_fb then return end
+  local cause = of .. ' did not fail'
+  redis.call('HSET', k_row(p, t), 'cause', cause)
+  redis.call('HDEL', k_row(p, t), 'cn', 'bh')
+  set_soft(p, t, row, true)
+  move(p, t, row, 'skip', {cause = cause})
+  to_settle(p, t)
 end
 
 -- Fence of a worker's write. Returns nil when it holds, else a refusal.
@@ -381,6 +479,7 @@ local function retry_or_fail(p, t, row, failure, again, jitter)
     redis.call('HSET', key, 'nb', row.nb)
     detail.not_before = row.nb
   end
+  if event == 'fail' then set_soft(p, t, row, row.cont == '1' or row.fb ~= nil) end
   move(p, t, row, event, detail)
   if event == 'retry' then
     index(p, t, row)

@@ -24,7 +24,8 @@ for i = 0, num(row, 'ck') - 1 do
 end
 release(plan, task, row)
 move(plan, task, row, 'accept', {result = row.res})
-satisfy(plan, nexts)
+satisfy(plan, task, row, nexts)
+if row.fb then spare(plan, row.fb, task) end
 sync_all(plan)
 finish(plan)
 local claims = {}

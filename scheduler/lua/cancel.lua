@@ -6,13 +6,13 @@ if bad then return refuse('store_corrupt', bad) end
 local p = hash(k_plan(plan))
 if not p then return refuse('not_found', 'no plan ' .. plan) end
 local function ask(t, row)
-  if row.st == 'pending' then
+  if row.st == 'pending' and not row.exp then
     unindex(plan, t, row)
     move(plan, t, row, 'ask_cancel', {by = who})
     to_settle(plan, t)
     return
   end
-  if row.cancel == '1' then return end
+  if row.cancel == '1' or row.exp then return end
   redis.call('HSET', k_row(plan, t), 'cancel', '1')
   move(plan, t, row, 'ask_cancel', {by = who})
   if row.sess and row.sess ~= '' then

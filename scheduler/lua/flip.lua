@@ -1,6 +1,6 @@
 -- Makes a staged plan visible: version 1, its approval as policy says, its events, its turn in every pool.
 -- KEYS: root
--- ARGV: plan name goal version hash_ record pools total concurrency approval key content who
+-- ARGV: plan name goal version hash_ record pools total concurrency approval key content who sys fail_fast
 local bad = plan_types(plan) or wrong_type({R .. 'keys', 'hash', R .. 'plans', 'zset', R .. 'v:' .. plan .. ':' .. version,
   'string', R .. 'ap:' .. plan, 'hash'})
 if bad then return refuse('store_corrupt', bad) end
@@ -23,6 +23,9 @@ local state = approval == 'auto' and PLANS.approve.draft or PLANS.request.draft
 redis.call('SET', R .. 'v:' .. plan .. ':' .. version, record)
 redis.call('HSET', k_plan(plan), 'name', name, 'goal', goal, 'state', state, 'version', version, 'hash', hash_,
   'pools', pools, 'total', total, 'concurrency', concurrency, 'used', 0, 'n:pending', total, 'created', NOW)
+if sys ~= '' then redis.call('HSET', k_plan(plan), 'sys', sys) end
+if fail_fast == '1' then redis.call('HSET', k_plan(plan), 'fail_fast', '1') end
+if redis.call('LLEN', k_gates(plan)) > 0 then redis.call('SADD', K_DIRTY, plan) end
 redis.call('ZADD', R .. 'plans', NOW, plan)
 redis.call('SADD', K_ACTIVE, plan)
 redis.call('ZREM', R .. 'staging', plan)

@@ -14,8 +14,13 @@ for _, it in ipairs(items) do
   redis.call('HSET', k_row(plan, t), 'st', 'pending', 'n', it.n, 'pool', it.pool, 'ck', it.checks, 'max', it.max,
     'bo', it.backoff, 'bomax', it.max_backoff, 'wait', it.wait, 'path', it.path, 'prio', it.priority, 't0', NOW)
   if it.next ~= '' then redis.call('SET', k_next(plan, t), it.next) end
-  if it.wait == 0 then
-    redis.call('ZADD', k_ready(it.pool, plan), score(it.priority, it.path, it.n), t)
+  for name, value in pairs(it.gates) do redis.call('HSET', k_row(plan, t), name, value) end
+  if it.wait == 0 and not (it.gates.g_fb or it.gates.g_end) then
+    if it.gates.g_if or it.gates.g_each then
+      redis.call('RPUSH', k_gates(plan), t)
+    else
+      redis.call('ZADD', k_ready(it.pool, plan), score(it.priority, it.path, it.n), t)
+    end
   end
 end
 return done()

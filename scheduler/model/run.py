@@ -113,8 +113,9 @@ class Ancestor(Frozen):
     attempt: int = 0
     digest: str
     base: str | None = None
-    outputs: dict[str, Json] = {}
+    outputs: Json = {}
     direct: bool = False
+    parts: tuple[Ancestor, ...] = ()  # the instances of a `for_each` task, in item order
 
 
 class Attempt(Frozen):
@@ -134,6 +135,8 @@ class Attempt(Frozen):
     result: Result | None = None  # set when only verification is asked for
     rejected: tuple[Evidence, ...] = ()  # evidence of the last rejected attempt
     last_failure: Failure | None = None
+    item: Json = None  # of an instance of a `for_each` task
+    has_item: bool = False
 
 
 def lease_id(plan: str, number: int, attempt: int, token: str) -> str:

