@@ -77,14 +77,7 @@ def plain_pattern(pattern: str) -> str:
 def _rendered(patterns: tuple[str, ...], item: Json) -> tuple[str, ...]:
     if not any("{{" in pattern for pattern in patterns):
         return patterns
-    return tuple(sorted({_render(pattern, item) for pattern in patterns}))
-
-
-def _render(pattern: str, item: Json) -> str:
-    made = MARK.sub(lambda found: _component(item, found[1]), pattern)
-    if any(part in (".", "..") for part in made.split("/")):
-        raise BadItem(f'the scope "{pattern}" would become "{made}", which leaves its folder')
-    return made
+    return tuple(sorted({MARK.sub(lambda found: _component(item, found[1]), pattern) for pattern in patterns}))
 
 
 def _component(item: Json, path: str) -> str:

@@ -25,8 +25,12 @@ def evaluate(text: str, *, params: Mapping[str, str | None], outputs: Mapping[st
     tree = sound(text)
     try:
         return bool(_Evaluation(text, {"params": {**params}, "outputs": outputs}).value(tree))
-    except (ArithmeticError, RecursionError) as error:
-        raise _undecided(str(error)) from None
+    except ZeroDivisionError:
+        raise _undecided("division by zero") from None
+    except OverflowError:
+        raise _undecided("a number is too large") from None
+    except RecursionError:
+        raise _undecided("a value is nested too deeply") from None
 
 
 class _Absent:

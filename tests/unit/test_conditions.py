@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from typing import Any
 
@@ -98,20 +97,18 @@ def test_what_is_not_needed_is_not_asked() -> None:
         ("-params.mode", "params.mode is a text, not a number"),
         ("'a' * 1000000", "'a' is a text, not a number"),
         ("'%s' % 1", "'%s' is a text, not a number"),
-        ("len(3)", "len() needs a text, a list or a mapping, and len(3) is a number"),
-        ("any('ab')", "any() needs a list, and any('ab') is a text"),
+        ("len(3)", "len() needs a text, a list or a mapping, and 3 is a number"),
+        ("any('ab')", "any() needs a list, and 'ab' is a text"),
         ("1 / 0", "division by zero"),
-        ("1 % 0", "integer modulo by zero"),
+        ("1 % 0", "division by zero"),
+        ("9" * 400 + " / 3", "a number is too large"),
     ],
 )
 def test_what_cannot_be_decided_says_why(text: str, why: str) -> None:
     with pytest.raises(ConditionError) as caught:
         holds(text)
-    assert caught.value.message.startswith("the condition cannot be decided: ")
-    assert caught.value.message.removeprefix("the condition cannot be decided: ").startswith(
-        why.split(" by zero", maxsplit=1)[0]
-    )
-    assert caught.value.hint
+    assert caught.value.message == f"the condition cannot be decided: {why}"
+    assert caught.value.hint.startswith("Correct the task's `if`")
 
 
 FORMS = "use params, outputs, texts, numbers, true, false, null, == != < > in, and or not, + - * / %, len any all"
@@ -147,7 +144,7 @@ def problems(text: str) -> list[tuple[str, str]]:
         ("outputs.nobody.x", 'unknown task "nobody" in outputs', "write the id of a task before this one"),
         ("outputs.later.x", 'outputs of "later" do not exist yet: it does not come before this task', "add blocked_by: [later]"),
         ("outputs.each.ok", 'outputs of "each" are a list, one for each of its items', "write outputs.each[0].ok, or go through outputs.each"),
-        ("outputs.a-b.count", 'unknown task "a" in outputs', "write the id of a task before this one"),
+        ("outputs.a-b.count", '"b" is undefined', UNDEFINED),
         ("params.mode is null", '"is" cannot stand in a condition', "write == or !="),
         ("2 ** 9", '"2 ** 9" cannot stand in a condition', FORMS),
         ("9 // 2", '"9 // 2" cannot stand in a condition', FORMS),
@@ -276,5 +273,5 @@ def test_agrees_with_python_where_both_know_the_answer(text: str) -> None:
 def test_no_expression_takes_long() -> None:
     started = time.monotonic()
     holds("*".join(["9" * 60] * 16) + " > 1")
-    assert evaluate("outputs.a.x * 2 > 1", params={}, outputs={"a": {"x": 1e308}}) is math.isfinite(1)
+    assert evaluate("outputs.a.x * 9 > 1", params={}, outputs={"a": {"x": 1e308}}) is True
     assert time.monotonic() - started < 1

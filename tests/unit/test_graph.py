@@ -49,6 +49,18 @@ def test_graph_of_a_plan() -> None:
     assert graph.blockers("c") == ["a", "b"]
 
 
+def test_a_settled_edge_orders_as_any_other() -> None:
+    text = """\
+        name: p
+        goal: g
+        defaults: {agent: {use: command, run: x}}
+        tasks: [{id: b, blocked_by: [{task: a, when: settled}]}, {id: a}, {id: c, for_each: b.x}]
+    """
+    graph = from_spec(loaded(text).spec)
+    assert graph.order() == ["a", "b", "c"]
+    assert graph.ancestors("c") == ["a", "b"]
+
+
 def test_what_is_no_dag_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown blocker x"):
         from_blockers({"a": ["x"]})

@@ -82,7 +82,7 @@ def test_instance() -> None:
 def test_a_scope_without_the_item_takes_any_item() -> None:
     task = template("src/**")
     for item in ("../x", "", None, [1], {"a": "/"}):
-        assert instance_spec(task, 0, item).scope is task.scope or instance_spec(task, 0, item).scope == task.scope
+        assert instance_spec(task, 0, item).scope == task.scope
 
 
 def test_parts_of_an_item() -> None:
@@ -121,9 +121,8 @@ def test_an_item_does_not_complete_a_way_out() -> None:
         instance_spec(template("src/.{{ item }}/x"), 0, ".")
     with pytest.raises(BadItem, match=r"is not one part of a path"):
         instance_spec(template("src/{{ item }}{{ item }}/x"), 0, ".")
-    both: Any = {"a": "", "b": ".x"}
-    with pytest.raises(BadItem):
-        instance_spec(template("src/.{{ item.a }}/x"), 0, both)
+    with pytest.raises(BadItem, match=r"is not one part of a path"):
+        instance_spec(template("src/..{{ item }}/x"), 0, "")
 
 
 PATTERNS = [

@@ -33,6 +33,12 @@ WORDS = [
     "a",
     "b",
     "c",
+    "for_each",
+    "if",
+    "on_failure",
+    "fallback",
+    "settled",
+    "a.x",
 ]
 words = st.sampled_from(WORDS) | st.text(max_size=3)
 texts = st.sampled_from(["{{ x }}", "1h", "**", "../x", "\0"])
@@ -42,7 +48,7 @@ junk = st.recursive(
     | st.integers()
     | st.floats()
     | words
-    | st.sampled_from(["{{ x }}", "1h", "**", "../x", "\0"]),
+    | st.sampled_from(["{{ x }}", "{{ item }}", "outputs.a.x", "1h", "**", "../x", "\0"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
     max_leaves=6,
 )

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from scheduler.model.plan import Approval, DiffCheck, ExitCheck, PlanSpec, RunCheck, Scope
+from scheduler.model.plan import Approval, DiffCheck, Edge, ExitCheck, PlanSpec, RunCheck, Scope, When
 from scheduler.planfile import BadDuration, format_duration, json_schema, load, parse_duration
 from scheduler.planfile.durations import LONGEST
 from scheduler.planfile.source import read
@@ -37,6 +37,7 @@ FULL = """\
       env: {pass: [HOME], set: {A: b}}
       verify: [{run: check}]
       pool: llm
+    fail_fast: true
     acceptance: [{run: all, timeout: 2m, env: {CI: "1"}}]
     tasks:
       - id: c
@@ -47,15 +48,18 @@ FULL = """\
         env: {secrets: [TOKEN]}
         verify: [exit, {diff: {only: [src/b, src/a], nonempty: true}}]
         scope: {write: ["src/x/**"], protect: [src/x/y]}
-        on_failure: fail
+        if: outputs.a.x == 1
+        on_failure: {fallback: d}
       - {id: a, title: First, prompt: "Do {{ params.one }}.", priority: 5, blocks: [b]}
       - {id: b, agent: {use: python, call: "pack.age:function"}, pool: default}
+      - {id: d, on_failure: continue, blocked_by: [{task: a, when: settled}]}
+      - {id: e, for_each: a.list, prompt: "{{ item }}", scope: {write: ["src/{{ item }}/**"]}}
 """
 
 
 def test_everything_is_in_the_normal_form() -> None:
     spec = loaded(FULL).spec
-    c, a, b = spec.tasks
+    c, a, b, d, e = spec.tasks
     assert (spec.repo, spec.base, spec.concurrency, spec.approval) == ("..", "main", 7, Approval.REQUIRED)
     assert spec.params == {"one": "1", "two": "zwei"}
     assert spec.scope == Scope(write=("README.md", "src/**"), protect=("tests/**",))
@@ -76,6 +80,15 @@ def test_everything_is_in_the_normal_form() -> None:
     assert (a.pool, b.pool, a.priority, a.title, a.prompt) == ("llm", "default", 5, "First", "Do {{ params.one }}.")
     assert a.agent.model_dump() == {"use": "command", "run": "default"}
     assert b.agent.model_dump() == {"use": "python", "call": "pack.age:function"}
+    assert (spec.fail_fast, c.if_, c.on_failure, c.fallback, d.on_failure) == (
+        True,
+        "outputs.a.x == 1",
+        "fail",
+        "d",
+        "continue",
+    )
+    assert d.blocked_by == (Edge(task="a", when=When.SETTLED),)
+    assert (e.for_each, e.blocked_by, e.scope.write) == ("a.list", (Edge(task="a"),), ("src/{{ item }}/**",))
 
 
 def test_the_shortest_plan_has_the_documented_defaults() -> None:
@@ -127,6 +140,12 @@ def test_schema_accepts_all_forms_and_refuses_what_the_loader_refuses() -> None:
         "agent: {use: codex}",
         "blockedBy: a",
         "pool: ",
+        "if: ''",
+        "on_failure: stop",
+        "on_failure: {}",
+        "on_failure: {fallback: a, x: b}",
+        "blocked_by: [{task: a, when: integrated}]",
+        "for_each: a.b.c",
     ):
         value = read(plan(bad.replace("agent", "agent2")).encode(), is_json=False).value
         assert list(validator.iter_errors(value)), bad

@@ -68,6 +68,57 @@ def test_golden_hashes() -> None:
     assert version_hash(spec) == GOLDEN_VERSION
 
 
+FLOW: dict[str, Any] = {
+    "name": "flow",
+    "goal": "g",
+    "fail_fast": True,
+    "scope": {"write": ["src/**"]},
+    "defaults": {"agent": {"use": "command", "run": "x"}},
+    "tasks": [
+        {"id": "s"},
+        {"id": "m", "for_each": "s.modules", "scope": {"write": ["src/{{item}}/**"]}, "on_failure": "continue"},
+        {"id": "n", "blocked_by": [{"task": "m", "when": "settled"}], "if": "outputs.s.\u00fc or len(outputs.m) > 1"},
+        {"id": "o", "on_failure": {"fallback": "f"}},
+        {"id": "f"},
+    ],
+}  # fmt: skip
+FLOW_VERSION = "7e0f39361f5c0f9d6b12e6413364f72559c36b2523c9c1eed6f9ffb1d410ade6"
+
+
+def test_golden_hash_of_flow() -> None:
+    spec = spec_of(FLOW)
+    assert [task_canonical(task).decode() for task in spec.tasks[1:4]] == [
+        '{"agent":{"run":"x","use":"command"},"blocked_by":[{"task":"s"}],"for_each":"s.modules","id":"m",'
+        '"on_failure":"continue","scope":{"write":["src/{{ item }}/**"]}}',
+        '{"agent":{"run":"x","use":"command"},"blocked_by":[{"task":"m","when":"settled"}],"id":"n",'
+        '"if":"outputs.s.\u00fc or len(outputs.m) > 1","scope":{"write":["src/**"]}}',
+        '{"agent":{"run":"x","use":"command"},"fallback":"f","id":"o","scope":{"write":["src/**"]}}',
+    ]
+    assert version_hash(spec) == FLOW_VERSION
+
+
+def flow(at: int | None, **fields: Any) -> str:
+    made = json.loads(json.dumps(FLOW))
+    (made if at is None else made["tasks"][at]).update(fields)
+    return version_hash(spec_of(made))
+
+
+def test_every_change_of_the_way_changes_the_hash() -> None:
+    others = [
+        flow(None, fail_fast=False),
+        flow(1, for_each="s.others"),
+        flow(1, on_failure="fail"),
+        flow(2, blocked_by=["m"]),
+        flow(2, **{"if": "outputs.s.x"}),
+        flow(3, on_failure="fail"),
+        flow(3, on_failure="continue"),
+    ]
+    assert len({FLOW_VERSION, *others}) == 1 + len(others)
+    assert flow(1, blocked_by=[{"task": "s", "when": "verified"}]) == FLOW_VERSION, "for_each implies this edge"
+    assert flow(1, scope={"write": ["src/{{ item }}/**"]}) == FLOW_VERSION
+    assert flow(0, on_failure="fail") == FLOW_VERSION
+
+
 @pytest.mark.parametrize("seed", ["0", "1", "4242", "random"])
 def test_hash_is_the_same_in_every_process(seed: str) -> None:
     code = (
@@ -168,13 +219,17 @@ tasks = st.builds(
     title=texts,
     prompt=texts,
     agent=st.builds(dict, use=st.just("command"), run=texts.filter(bool)),
-    blocked_by=st.lists(st.builds(dict, task=ids), max_size=3),
+    blocked_by=st.lists(st.builds(dict, task=ids, when=st.sampled_from(["verified", "settled"])), max_size=3),
     timeout=durations,
     stall=st.none() | durations,
     retries=st.builds(dict, max=st.integers(0, 100)),
     env=st.builds(dict, set=st.dictionaries(ids, texts, max_size=3)),
     priority=st.integers(-1000, 1000),
     verify=st.lists(checks, max_size=3),
+    for_each=st.none() | texts,
+    if_=st.none() | texts,
+    on_failure=st.sampled_from(["fail", "continue"]),
+    fallback=st.none() | ids,
 )
 
 
@@ -214,6 +269,35 @@ def test_system_task_of_a_scratch_plan() -> None:
     assert with_system_tasks(spec)[-1].agent.model_dump() == {"use": "system", "work": "accept"}
     assert with_system_tasks(spec)[-1].id == "_acceptance"
     assert with_system_tasks(loaded(plan()).spec) == loaded(plan()).spec.tasks
+
+
+def ends(*tasks: dict[str, Any]) -> dict[str, str]:
+    """Task -> when, of the edges of the system task."""
+    common = {"agent": {"use": "command", "run": "x"}}
+    value = {"name": "p", "goal": "g", "repo": ".", "defaults": common, "tasks": list(tasks)}
+    return {edge.task: edge.when.value for edge in with_system_tasks(spec_of(value))[-1].blocked_by}
+
+
+SETTLED = [{"task": "a", "when": "settled"}]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "expected"),
+    [
+        ([{"id": "a"}, {"id": "b", "blocked_by": ["a"]}], {"b": "verified"}),
+        ([{"id": "a"}, {"id": "b", "blocked_by": SETTLED}], {"a": "verified", "b": "verified"}),
+        ([{"id": "a", "on_failure": "continue"}, {"id": "b", "blocked_by": SETTLED}], {"a": "settled", "b": "verified"}),
+        ([{"id": "a", "on_failure": "continue"}, {"id": "b", "blocked_by": ["a"]}], {"b": "settled"}),
+        ([{"id": "a"}, {"id": "b", "blocked_by": ["a"], "if": "outputs.a.x"}, {"id": "c"}], {"b": "settled", "c": "verified"}),
+        ([{"id": "a", "on_failure": {"fallback": "f"}}, {"id": "f"}, {"id": "g", "blocked_by": ["f"]}], {"a": "verified", "g": "settled"}),
+        ([{"id": "a", "on_failure": {"fallback": "f"}}, {"id": "f", "on_failure": "continue"}], {"a": "settled", "f": "settled"}),
+        ([{"id": "a", "on_failure": {"fallback": "f"}}, {"id": "f", "on_failure": {"fallback": "g"}}, {"id": "g"}], {"a": "verified", "f": "settled", "g": "settled"}),
+    ],
+)  # fmt: skip
+def test_system_task_waits_for_acceptance_only_where_a_plan_needs_it(
+    tasks: list[dict[str, Any]], expected: dict[str, str]
+) -> None:
+    assert ends(*tasks) == expected
 
 
 def test_integration_without_acceptance_checks_its_exit() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from scheduler.model.base import Json
 from scheduler.prompts import MAX_LENGTH, Names, PromptProblem, PromptRefused, check, is_template, render
 
 PARAMS: dict[str, str | None] = {"who": "Ada"}
@@ -108,3 +109,49 @@ def test_is_template() -> None:
     assert is_template("{{ x }}")
     assert is_template("{# x #}")
     assert not is_template("{ x } %}")
+
+
+def test_item_and_lists_of_outputs() -> None:
+    def made(template: str, item: Json = None) -> str:
+        return render(template, params={}, outputs={"each": [{"n": 1}, {"n": 2}]}, item=item)
+
+    assert made("do {{ item }}", "core") == "do core"
+    assert made("do {{ item.name }} {{ item }}", {"name": "x"}) == 'do x {"name": "x"}'
+    assert made("{{ item }} is an item too") == "null is an item too"
+    assert made("{{ outputs.each }} {{ outputs.each[1].n }}") == '[{"n": 1}, {"n": 2}] 2'
+    assert made("{% for each in outputs.each %}{{ each.n }};{% endfor %}") == "1;2;"
+    with pytest.raises(PromptRefused, match="'item' is undefined"):
+        render("{{ item }}", params={}, outputs={})
+
+
+def with_item(template: str, *, item: bool = True) -> list[PromptProblem]:
+    names = Names(["p"], ["me", "each", "one"], lambda: ["each", "one"], item=item, lists=["each"])
+    return check(template, names)
+
+
+def test_check_knows_the_item() -> None:
+    for sound in (
+        "{{ item }}",
+        "{{item.a.b}} {{ params.p }}",
+        "{{ item | upper }}",
+        "{{ outputs.each }}",
+        "{{ outputs.each[0].x + 1 }}",
+    ):
+        assert with_item(sound) == []
+    undefined = '"item" is undefined here'
+    assert [each.message for each in with_item("{{ item.a }}", item=False)] == [undefined]
+    assert [each.message for each in with_item("{{ item.a | upper }}", item=False)] == [undefined]
+
+
+@pytest.mark.parametrize(
+    "template",
+    ["{{ outputs.each.x }}", "{{ outputs.each.x.y }}", "{{ outputs['each'].x }}", "{{ outputs.each['x'] + 1 }}"],
+)
+def test_check_knows_that_outputs_are_a_list(template: str) -> None:
+    assert with_item(template) == [
+        PromptProblem(
+            1,
+            'outputs of "each" are a list, one for each of its items',
+            "write outputs.each[0].x, or go through outputs.each",
+        )
+    ]
