@@ -55,7 +55,20 @@ def _waiting(plan: PlanView, task: TaskView, facts: Facts, blockers: _Blockers, 
     return Explanation(plan.plan, task.task, facts.state, line, shown[0].next, causes)
 
 
-_ORDER = ("plan", "approval", "fail_fast", "edges", "instances", "gate", "backoff", "concurrency", "pool", "no_worker", "no_idle_worker", "state")
+_ORDER = (
+    "plan",
+    "approval",
+    "fail_fast",
+    "edges",
+    "instances",
+    "gate",
+    "backoff",
+    "concurrency",
+    "pool",
+    "no_worker",
+    "no_idle_worker",
+    "state",
+)
 
 
 def _cause(plan: PlanView, raw: Mapping[str, Json], facts: Facts, blockers: _Blockers, zone: tzinfo | None) -> Cause:

@@ -15,7 +15,7 @@ from scheduler.store import Standing, Views
 
 
 def ancestors(views: Views, plan: str, task: str) -> tuple[Ancestor, ...]:
-    """The completed blockers of a task, ties by their place in the file. Conflict when a verified edge does not hold."""
+    """The completed blockers of a task, ties by their place in the file. Conflict when a verified edge is open."""
     edges = views.spec(plan, task).blocked_by
     if not edges:
         return ()

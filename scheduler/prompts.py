@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -72,7 +72,7 @@ def render(
     template: str,
     *,
     params: Mapping[str, str | None],
-    outputs: Mapping[str, Mapping[str, Json] | Sequence[Mapping[str, Json]]],
+    outputs: Mapping[str, Json],
     item: Json | NoItem = NO_ITEM,
 ) -> str:
     """The prompt with its values. Lists, mappings, true and null are written as JSON.

@@ -51,7 +51,9 @@ def new_id(name: str) -> str:
 def staged(tasks: tuple[TaskSpec, ...]) -> list[Staged]:
     """The tasks with what the claim needs precomputed."""
     graph = from_tasks(tasks)
-    whens = {(task.id, edge.task): edge.when for task in tasks for edge in task.blocked_by if edge.when is not When.VERIFIED}
+    whens = {
+        (task.id, edge.task): edge.when for task in tasks for edge in task.blocked_by if edge.when is not When.VERIFIED
+    }
     stood_in = {task.fallback: task.id for task in tasks if task.fallback}
     out = []
     for number, task in enumerate(tasks):

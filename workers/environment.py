@@ -90,9 +90,8 @@ def prepare(attempt: Attempt, folder: Folder) -> dict[str, str]:
     folder.written.mkdir(exist_ok=True, mode=0o700)
     outputs = lineage.outputs(attempt.ancestors)
     prompt = folder.path / "prompt.md"
-    text = prompts.render(
-        attempt.task.prompt, params=attempt.params, outputs=outputs, **({"item": attempt.item} if attempt.has_item else {})
-    )
+    item = attempt.item if attempt.has_item else prompts.NO_ITEM
+    text = prompts.render(attempt.task.prompt, params=attempt.params, outputs=outputs, item=item)
     prompt.write_text(text, encoding="utf-8")
     env = {
         "DAGWARD_PROMPT": str(prompt),

@@ -50,7 +50,7 @@ class Staged:
     path: int
     dependents: Sequence[tuple[str, When]]
     gates: Mapping[str, str] = field(default_factory=dict)
-    """Fields of the row that keep the task closed or say how it ends: `g_if`, `g_each`, `g_fb`, `of_fb`, `g_end`, `fb`, `cont`."""
+    """Fields of the row that keep the task closed (`g_if g_each g_fb of_fb g_end`) or say how it ends (`fb cont`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,11 @@ def test_t12_the_outcome_is_the_models_at_any_parallelism(server: Embedded, case
         views = Views(client, store.keys)
         plan = factory.submit(store, tasks, concurrency=8)
         play(store, views, plan, workers, random.Random(seed), case)
-        got = {t.task: (str(t.state), t.cause if t.state == "skipped" else "") for t in views.tasks(plan) if "." not in t.task}
+        got = {
+            t.task: (str(t.state), t.cause if t.state == "skipped" else "")
+            for t in views.tasks(plan)
+            if "." not in t.task
+        }
         want = {name: (end.state, end.cause if end.state == "skipped" else "") for name, end in expected.items()}
         assert got == want
         assert store.plan_state(plan) == outcome_model.verdict(expected)

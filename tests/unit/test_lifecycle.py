@@ -72,7 +72,12 @@ def test_every_class_has_a_default(kind: FailureClass) -> None:
 
 
 def test_configuration_and_scope_are_not_tried_again() -> None:
-    never = {FailureClass.CONFIGURATION, FailureClass.SCOPE_VIOLATION, FailureClass.MERGE_CONFLICT, FailureClass.INSTANCES}
+    never = {
+        FailureClass.CONFIGURATION,
+        FailureClass.SCOPE_VIOLATION,
+        FailureClass.MERGE_CONFLICT,
+        FailureClass.INSTANCES,
+    }
     assert {kind for kind in FailureClass if not lifecycle.retriable(kind)} == never
 
 
