@@ -5,7 +5,7 @@ Works on plain values, so it also answers for a file whose shape is wrong elsewh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
 from scheduler.graph import find_cycles, with_stand_ins
@@ -59,9 +59,10 @@ def _taken(task: str, fallback: str, owner: dict[str, str], tasks: Tasks, report
 
 def _check_order(named: Mapping[str, str], tasks: Tasks, blockers: Blockers, report: Report) -> None:
     """What waits for a task also waits for its fallback, so the fallback may wait for none of them."""
-    waiting = [task for task, fallback in named.items() if task in blockers[fallback]]
-    for task in waiting:
-        message = f'the fallback "{named[task]}" waits for "{task}", which it replaces'
+    owners = {fallback: task for task, fallback in named.items()}
+    waiting = {task: found for task in named if (found := _replaced(task, owners, blockers[named[task]])) is not None}
+    for task, replaced in waiting.items():
+        message = f'the fallback "{named[task]}" waits for "{replaced}", which it replaces'
         report.error(_place(task, tasks), message, "remove the edge; it is called when the task fails")
     for cycle in () if waiting else find_cycles(with_stand_ins(blockers, named)):
         ring = list(pairwise([*cycle, cycle[0]]))
@@ -75,6 +76,21 @@ def _check_order(named: Mapping[str, str], tasks: Tasks, blockers: Blockers, rep
             message = f'the fallback "{named[task]}" of "{task}" closes a cycle: {shown}'
             remedy = "what waits for a task waits for its fallback too; remove one of these edges"
         report.error(_place(task, tasks), message, remedy)
+
+
+def _replaced(task: str, owners: Mapping[str, str], waits_for: Collection[str]) -> str | None:
+    """The task that the fallback of `task` waits for and stands in for, itself or through a chain of fallbacks.
+    `owners` is fallback -> its task."""
+    if not waits_for:
+        return None
+    seen: set[str] = set()
+    at: str | None = task
+    while at is not None and at not in seen:
+        if at in waits_for:
+            return at
+        seen.add(at)
+        at = owners.get(at)
+    return None
 
 
 def _caller(ring: Sequence[tuple[str, str]], named: Mapping[str, str], blockers: Blockers) -> str:

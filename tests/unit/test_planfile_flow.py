@@ -211,6 +211,8 @@ FALLBACKS: list[tuple[list[str], list[str]]] = [
      ['4:34: tasks.s.on_failure.fallback: the fallback "f" of "s" closes a cycle: d -> f -> d; what waits for a task waits for its fallback too; remove one of these edges']),
     (["s, on_failure: {fallback: f}, blocked_by: [d]", "d, blocked_by: [f]", "f"],
      ['4:34: tasks.s.on_failure.fallback: the fallback "f" of "s" closes a cycle: s -> f -> d -> s; what waits for a task waits for its fallback too; remove one of these edges']),
+    (["a, on_failure: {fallback: b}", "b, on_failure: {fallback: c}", "c, blocked_by: [a]"],
+     ['5:34: tasks.b.on_failure.fallback: the fallback "c" waits for "a", which it replaces; remove the edge; it is called when the task fails']),
     (["a, on_failure: {fallback: b}", "b, on_failure: {fallback: a}"],
      ["4:34: tasks.a.on_failure.fallback: the fallbacks form a cycle: a -> b -> a; remove one of them"]),
     (["t, on_failure: {fallback: f}", "f, on_failure: {fallback: g}", "d, blocked_by: [t]", "g, blocked_by: [d]"],
