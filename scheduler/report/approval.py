@@ -24,6 +24,8 @@ def summary(plan: PlanView, spec: PlanSpec) -> list[str]:
     ]
     if plan.repo:
         lines.append(f"repo:    {plan.repo} at {plan.base_commit}")
+    if spec.fail_fast:
+        lines.append("fails:   fast: a failure cancels the rest")
     secrets = sorted({name for task in spec.tasks for name in task.env.secrets})
     if secrets:
         lines.append(f"secrets: {', '.join(secrets)}")
@@ -39,6 +41,7 @@ def summary(plan: PlanView, spec: PlanSpec) -> list[str]:
 
 def _task(task: TaskSpec, outer: Scope) -> list[str]:
     lines = [f"- {task.id}"]
+    lines += [f"    {word}: {visible(text)}" for word, text in _conditions(task) if text]
     if isinstance(task.agent, CommandAgent):
         lines += _indented("runs", task.agent.run)
     elif isinstance(task.agent, PythonAgent):
@@ -49,6 +52,18 @@ def _task(task: TaskSpec, outer: Scope) -> list[str]:
     if task.scope not in (outer, Scope()):
         lines.append(f"    scope: {_scope(task.scope)}")
     return lines
+
+
+def _conditions(task: TaskSpec) -> list[tuple[str, str]]:
+    """When the task runs, how often, and what its failure means."""
+    return [
+        ("for each item of", task.for_each or ""),
+        ("if", task.if_ or ""),
+        (
+            "on failure",
+            f"calls {task.fallback}" if task.fallback else "goes on" if task.on_failure == "continue" else "",
+        ),
+    ]
 
 
 def _indented(word: str, text: str) -> list[str]:
