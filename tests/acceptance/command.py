@@ -98,7 +98,7 @@ class Scene:
 
 
 @contextmanager
-def scene(state: Path, lease: int = 60_000) -> Iterator[Scene]:
+def scene(state: Path, lease: int = 600_000) -> Iterator[Scene]:
     """Serve the state folder. Leases are long: nothing here renews."""
     embedded = Embedded(state)
     embedded.join()
