@@ -19,7 +19,7 @@ _CODE = re.compile(
 _RUNNERS = re.compile(
     r"(?:.*/)?(?:pytest\.ini|\.?pytest\.toml|tox\.ini|setup\.cfg|pyproject\.toml|noxfile\.py|conftest\.py|package\.json|Makefile|"
     r"makefile|GNUmakefile|justfile|Justfile|Jenkinsfile|Rakefile|\.gitlab-ci\.yml|\.travis\.yml|azure-pipelines\.yml|"
-    r"(?:jest|vitest|karma|cypress|playwright)\.config\.[cm]?[jt]s|(?:.*/)?[^/]*(?:test|check|lint|ci)[^/]*\.(?:sh|bash))"
+    r"(?:jest|vitest|karma|cypress|playwright)\.config\.[cm]?[jt]s|[^/]*(?:test|check|lint|ci)[^/]*\.(?:sh|bash))"
     r"|\.github/workflows/[^/]+\.ya?ml|\.circleci/.+\.ya?ml|(?:.*/)?scripts/(?:[^/]*\.(?:sh|bash)|test|check|lint|ci)|"
     r"\.ci/.+|bin/(?:test|check|ci)"
 )

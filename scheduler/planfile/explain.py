@@ -95,6 +95,8 @@ def _wanted(what: str) -> Callable[[Misfit], None]:
         remedy = ""
         if what == "a text" and isinstance(found, (bool, int, float)):
             remedy = f'put it in quotes: "{str(found).lower() if isinstance(found, bool) else found}"'
+        elif misfit.name == "junit":
+            remedy = 'write the path of the report, and its command beside it: junit: report.xml, run: "..."'
         elif what == "a list" and isinstance(found, str):
             remedy = f'write ["{clip(found)}"]'
         misfit.error(f"must be {what}, not {describe(found)}", remedy)

@@ -201,7 +201,10 @@ VERIFY = [
         'verify[0].runn: unknown check "runn"; did you mean "run"? known checks: run, exit, outputs, file, diff, junit, weakening, python',
     ),
     ("^{junit: x}", 'verify[0].run: required field "run" is missing; add run: "a shell command"'),
-    ("{run: x, junit: ^{path: y}}", "verify[0].junit: must be a text, not a mapping"),
+    (
+        "{run: x, junit: ^{path: y}}",
+        'verify[0].junit: must be a text, not a mapping; write the path of the report, and its command beside it: junit: report.xml, run: "..."',
+    ),
     ("{run: x, junit: ^../r.xml}", 'verify[0].junit: "../r.xml" leaves the workspace; write it without ".."'),
     ("{run: x, junit: y, min: ^0}", "verify[0].min: must be at least 1, not the number 0; write at least 1"),
     (
