@@ -31,6 +31,7 @@ class Assertion:
     line: int
     text: str
     literal: bool = False
+    guarded: bool = False  # only under a condition
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -111,14 +112,14 @@ def is_constant(node: ast.expr, truth: bool) -> bool:
         return is_constant(node.operand, not truth)
     if isinstance(node, ast.Constant):
         return bool(node.value) is truth
+    if last_name(node) == "TYPE_CHECKING":
+        return not truth
     if isinstance(node, ast.Tuple | ast.List | ast.Set):
         return bool(node.elts) is truth
-    if isinstance(node, ast.JoinedStr | ast.Lambda):
-        return truth
     if isinstance(node, ast.BoolOp):
         either = isinstance(node.op, ast.Or) is truth
         return (any if either else all)(is_constant(each, truth) for each in node.values)
-    return False
+    return isinstance(node, ast.JoinedStr | ast.Lambda) and truth
 
 
 def _is_pytest(function: ast.expr) -> bool:

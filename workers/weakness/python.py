@@ -97,8 +97,11 @@ def _compare(pair: _Pair) -> Iterator[Weakness]:
             yield Weakness(path, line, f"skipped: {_named(new)}{short(text)}")
     if old.cases is not None and new.cases is not None and new.cases < old.cases:
         yield Weakness(path, new.line, f"{new.cases} cases of {new.name}, {old.cases} before")
+    if new.is_test and len(new.exits) > len(old.exits):
+        yield Weakness(path, min(new.exits), f"{new.name} may return before its end")
     yield from _compare_raises(pair)
     yield from _compare_asserts(pair)
+    yield from _compare_guards(pair)
 
 
 def _named(unit: Unit) -> str:
@@ -125,11 +128,26 @@ def _compare_asserts(pair: _Pair) -> Iterator[Weakness]:
     for before, after in _paired(gone, added):
         if after is None:
             yield Weakness(pair.path, pair.new.line, f"removed from {_owner(pair.new)}: {short(before.text)}")
-        elif after.strength < before.strength:
+        elif after.strength < before.strength or after.subject in _smaller(before.subject):
             yield Weakness(pair.path, after.line, f"loosened: {short(before.text)} became {short(after.text)}")
         elif _expects_another(before, after):
             what = f"expects {short(after.expected)} where it was {short(before.expected)}: {short(after.subject)}"
             yield Weakness(pair.path, after.line, what)
+
+
+def _compare_guards(pair: _Pair) -> Iterator[Weakness]:
+    """Assertions that are still there, and run only under a condition now."""
+    free = Counter(each.key for each in pair.new.asserts if not each.guarded)
+    missing = Counter(each.key for each in pair.old.asserts if not each.guarded) - free
+    for each in pair.new.asserts:
+        if each.guarded and missing[each.key] > 0:
+            missing[each.key] -= 1
+            yield Weakness(pair.path, each.line, f"only under a condition now: {short(each.text)}")
+
+
+def _smaller(subject: str) -> tuple[str, ...]:
+    """What says less about a thing than the thing itself."""
+    return tuple(f"{function}({subject})" for function in ("len", "bool", "type"))
 
 
 def _owner(unit: Unit) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from workers.weakness.assertions import Assertion, Raises, called, is_constant, last_name, of_assert, of_call, of_raises
 
@@ -38,6 +38,8 @@ class Unit:
     skips: list[tuple[int, str]] = field(default_factory=list)
     cases: int | None = 1  # None: not known before it runs
     again: int = 0  # line of an earlier definition that this one hides
+    exits: list[int] = field(default_factory=list)  # lines of returns that leave before the end
+    named: frozenset[str] = frozenset()  # names that its code uses: a function inside that nobody names never runs
 
 
 def units(tree: ast.Module) -> dict[str, Unit]:
@@ -60,8 +62,10 @@ def _gather(body: Sequence[ast.stmt], prefix: str, found: dict[str, Unit], *, in
             _put(found, unit)
             collected = node.name.startswith("Test") or any("TestCase" in last_name(base) for base in node.bases)
             _gather(node.body, f"{unit.name}.", found, in_tests=in_tests and collected)
-        elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+        elif isinstance(node, ast.Delete | ast.Assign | ast.AnnAssign):
             _read_setting(node, owner)
+            for target in _targets(node):  # a name that means something else now is no test any more
+                found.pop(f"{prefix}{last_name(target)}", None)
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             _read_call(node.value, owner)
 
@@ -86,10 +90,38 @@ def _put(found: dict[str, Unit], unit: Unit) -> None:
 
 
 def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, prefix: str, *, in_tests: bool) -> Unit:
-    unit = Unit(f"{prefix}{node.name}", node.lineno, is_test=in_tests and node.name.startswith("test"))
+    collected = in_tests and node.name.startswith("test") and not _is_no_test(node)
+    named = frozenset(each.id for each in ast.walk(node) if isinstance(each, ast.Name))
+    unit = Unit(f"{prefix}{node.name}", node.lineno, is_test=collected, named=named)
     _read_decorators(node.decorator_list, unit)
     _read(node.body, unit)
+    unit.exits = [each.lineno for each in _returns(node.body) if each is not node.body[-1]]
     return unit
+
+
+def _is_no_test(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Named like a test, and not run as one: a fixture, or a generator."""
+    marks = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
+    yields = (ast.Yield, ast.YieldFrom)
+    return any(last_name(mark) == "fixture" for mark in marks) or any(
+        isinstance(each, yields) for each in _own(node.body)
+    )
+
+
+def _returns(body: Sequence[ast.stmt]) -> Iterator[ast.Return]:
+    for each in _own(body):
+        if isinstance(each, ast.Return):
+            yield each
+
+
+def _own(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
+    """Everything in a body but what belongs to functions and classes inside it."""
+    stack: list[ast.AST] = list(body)
+    while stack:
+        each = stack.pop()
+        yield each
+        if not isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            stack.extend(ast.iter_child_nodes(each))
 
 
 def _read_decorators(decorators: Sequence[ast.expr], unit: Unit) -> None:
@@ -118,10 +150,13 @@ def _cases(decorator: ast.Call) -> int | None:
     return None if any(isinstance(each, ast.Starred) for each in values.elts) else len(values.elts)
 
 
-def _read_setting(node: ast.Assign | ast.AnnAssign, owner: Unit) -> None:
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    names = {last_name(target) for target in targets}
-    value = node.value
+def _targets(node: ast.Delete | ast.Assign | ast.AnnAssign) -> list[ast.expr]:
+    return [node.target] if isinstance(node, ast.AnnAssign) else node.targets
+
+
+def _read_setting(node: ast.Delete | ast.Assign | ast.AnnAssign, owner: Unit) -> None:
+    names = {last_name(target) for target in _targets(node)}
+    value = None if isinstance(node, ast.Delete) else node.value
     if value is None or names.isdisjoint(_COLLECTION):
         return
     if "pytestmark" in names:
@@ -142,9 +177,7 @@ def _read_one(node: ast.stmt, unit: Unit) -> None:
     if isinstance(node, ast.Assert):
         unit.asserts.append(of_assert(node))
     elif isinstance(node, ast.If):
-        _read(_taken(node), unit)
-        if _taken(node) is node.body and not is_constant(node.test, truth=True):
-            _read(node.orelse, unit)
+        _read_if(node, unit)
     elif isinstance(node, ast.For | ast.AsyncFor | ast.While):
         _read_loop(node, unit)
     elif isinstance(node, ast.With | ast.AsyncWith):
@@ -152,12 +185,28 @@ def _read_one(node: ast.stmt, unit: Unit) -> None:
     elif isinstance(node, ast.Try):
         _read_try(node, unit)
     elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        _read(node.body, unit)
+        if node.decorator_list or node.name in unit.named:
+            _read(node.body, unit)
     elif isinstance(node, ast.Match):
         for case in node.cases:
-            _read(case.body, unit)
+            _read_guarded(case.body, unit)
     else:
         _read_expressions(node, unit)
+
+
+def _read_if(node: ast.If, unit: Unit) -> None:
+    if is_constant(node.test, truth=True) or is_constant(node.test, truth=False):
+        _read(_taken(node), unit)
+    else:
+        _read_guarded(node.body, unit)
+        _read_guarded(node.orelse, unit)
+
+
+def _read_guarded(body: Sequence[ast.stmt], unit: Unit) -> None:
+    """Statements that run only under a condition."""
+    before = len(unit.asserts)
+    _read(body, unit)
+    unit.asserts[before:] = [replace(each, guarded=True) for each in unit.asserts[before:]]
 
 
 def _taken(node: ast.If) -> list[ast.stmt]:
@@ -186,7 +235,7 @@ def _read_try(node: ast.Try, unit: Unit) -> None:
     if not any(_swallows(handler) for handler in node.handlers):
         _read(node.body, unit)
     for handler in node.handlers:
-        _read(handler.body, unit)
+        _read_guarded(handler.body, unit)
     _read(node.orelse, unit)
     _read(node.finalbody, unit)
 
