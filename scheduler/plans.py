@@ -13,17 +13,8 @@ import rfc8785
 
 from scheduler.model.agents import SystemAgent
 from scheduler.model.base import Json
-from scheduler.model.plan import (
-    ACCEPTANCE,
-    INTEGRATE,
-    Edge,
-    ExitCheck,
-    OutputsCheck,
-    PlanSpec,
-    Retries,
-    TaskSpec,
-    When,
-)
+from scheduler.model.checks import ExitCheck, OutputsCheck, PythonCheck
+from scheduler.model.plan import ACCEPTANCE, INTEGRATE, Edge, PlanSpec, Retries, TaskSpec, When
 
 SYSTEM_POOL = "system"
 
@@ -43,7 +34,7 @@ def task_canonical(task: TaskSpec) -> bytes:
     """The canonical JSON of a task. Fields that have their default are left out, so a release that adds a field
     does not change the hash of any plan that was approved before."""
     value = task.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    if any(isinstance(check, OutputsCheck) for check in task.verify):
+    if any(isinstance(check, OutputsCheck | PythonCheck) for check in task.verify):
         return canonical(value)
     # Without an author's JSON in it a task holds no floats, no keys beyond ASCII and no large integers, and there
     # the C encoder writes the same bytes many times faster; a property test compares the two.

@@ -108,6 +108,31 @@ class Finding:
     failure: FailureClass = FailureClass.REJECTED  # configuration when the check itself could not run
 
 
+class Baseline(Protocol):
+    """The base of a result, for checks that compare; and what is remembered of it for the rest of the plan."""
+
+    @property
+    def commit(self) -> str:
+        """The base's commit."""
+        ...
+
+    def tree(self) -> CheckTree:
+        """A clean copy of the base, with no baseline of its own. Each call makes it anew, in the same place."""
+        ...
+
+    def read(self, path: str) -> bytes | None:
+        """The content of one file of the base; None when it holds no regular file there."""
+        ...
+
+    def recall(self, name: str) -> Json:
+        """What was kept under this name, None when nothing was."""
+        ...
+
+    def keep(self, name: str, value: Json) -> None:
+        """Remember a value for this plan and host."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class CheckTree:
     """A clean copy of a result for one check: never the agent's own folder."""
@@ -121,6 +146,7 @@ class CheckTree:
     attempt: int
     redact: Callable[[str], str]
     changed: Sequence[str]  # paths in which the result differs from its base, computed by the worker itself
+    baseline: Baseline | None = None  # None: a result without a base, or a tree that is not compared
 
 
 class Verifier(Protocol):

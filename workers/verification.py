@@ -7,15 +7,23 @@ secrets. Must not know how the result came about.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
 from scheduler.model import Check, Evidence, Failure, FailureClass, Result, check_kind
+from workers.baseline import GitBaseline
 from workers.endings import Ending, Failed, Proven
 from workers.environment import base_env
+from workers.facts import Facts
 from workers.plugins import CheckTree, Finding
 from workers.produce import Work
+from workers.proof import Trial, proved, wants_proof
 from workers.verifiers import VERIFIERS
 from workers.workspace import Tree, empty_folder
+
+ON_TREE = frozenset({"run", "file", "junit", "weakening", "python"})
+"""The kinds of checks that look at the files of the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +56,39 @@ def verify(work: Work, result: Result) -> Ending:
 def _judge(work: Work, check: Check, index: int, result: Result) -> Judged:
     kind = check_kind(check) or ""
     verifier = VERIFIERS[kind]
-    if kind not in ("run", "file"):
+    if kind not in ON_TREE:
         return Judged(verifier.verify(check, _look(work, result, None, index), work.runner))
     tree = _tree(work, result)
+    seen = _look(work, result, tree, index)
     before = tree.digest()
-    finding = verifier.verify(check, _look(work, result, tree, index), work.runner)
+    finding = verifier.verify(check, _with_baseline(work, seen), work.runner)
     after = tree.digest()
     if before != after:
-        finding = Finding(
+        finding = replace(
+            finding,
             accepted=False,
             reason="the check changed tracked files of the result",
-            exit_code=finding.exit_code,
-            output=finding.output,
-            duration=finding.duration,
             failure=FailureClass.CONFIGURATION,
         )
+    elif finding.accepted and wants_proof(check):
+        finding = proved(work, Trial(check, verifier, result, partial(_aside, seen, "proof")), finding)
     return Judged(finding, before, after)
+
+
+def _with_baseline(work: Work, tree: CheckTree) -> CheckTree:
+    """The tree with its base to compare with, when its result stands on one."""
+    if work.mirror is None or tree.base is None:
+        return tree
+    facts = Facts.of(work.desk.settings.state_dir, work.attempt.plan)
+
+    look = partial(_aside, replace(tree, changed=()), "base")
+    return replace(tree, baseline=GitBaseline(tree.base, work.mirror, work.desk.slot, facts, look))
+
+
+def _aside(tree: CheckTree, name: str, path: Path) -> CheckTree:
+    """The same check in another tree, with logs of its own: those of the result itself are what `logs` shows."""
+    env = {**tree.env, "DAGWARD_WORKSPACE": str(path)}
+    return replace(tree, path=path, folder=empty_folder(tree.folder / name), env=env)
 
 
 def _tree(work: Work, result: Result) -> Tree:

@@ -20,15 +20,18 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file", type=click.Path())
 @click.option("--param", "params", multiple=True, callback=parse_params, metavar="K=V", help="Set a parameter.")
+@click.option("--lint", is_flag=True, help="Also warn of what will most likely go wrong or prove nothing.")
 @json_option
 @pass_app
-def validate(app: App, file: str, params: dict[str, str], as_json: bool) -> int:
+def validate(app: App, file: str, params: dict[str, str], lint: bool, as_json: bool) -> int:
     """Check a plan file: all its errors at once, each with line, column and what to write instead.
 
     \b
-    dagward validate plan.yaml
+    dagward validate plan.yaml --lint
     dagward validate plan.yaml --json | jq -r .hash
     """
+    import shutil
+
     from scheduler import errors
     from scheduler.graph import from_spec
     from scheduler.planfile import load
@@ -36,7 +39,7 @@ def validate(app: App, file: str, params: dict[str, str], as_json: bool) -> int:
     from scheduler.report.plain import plural
 
     try:
-        loaded = load(Path(file), params=params, pools=tuple(app.settings.limits))
+        loaded = load(Path(file), params=params, pools=tuple(app.settings.limits), lint=shutil.which if lint else None)
     except errors.InvalidPlan as error:
         if not as_json:
             for warning in error.problems.warnings:

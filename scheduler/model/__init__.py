@@ -1,25 +1,30 @@
 """Values that cross a module or process boundary: frozen, no I/O. Everything may import this room."""
 
 from scheduler.model.base import Frozen, Json
+from scheduler.model.checks import (
+    Check,
+    DiffCheck,
+    ExitCheck,
+    FileCheck,
+    JunitCheck,
+    OutputsCheck,
+    PythonCheck,
+    RunCheck,
+    WeakeningCheck,
+    check_kind,
+)
 from scheduler.model.plan import (
     ACCEPTANCE,
     INTEGRATE,
     SYSTEM_PREFIX,
     Approval,
-    Check,
-    DiffCheck,
     Edge,
     Env,
-    ExitCheck,
-    FileCheck,
-    OutputsCheck,
     PlanSpec,
     Retries,
-    RunCheck,
     Scope,
     TaskSpec,
     When,
-    check_kind,
 )
 from scheduler.model.run import (
     Ancestor,
@@ -81,6 +86,7 @@ __all__ = [
     "Held",
     "Integration",
     "Json",
+    "JunitCheck",
     "Log",
     "OutputsCheck",
     "PlanEvent",
@@ -89,6 +95,7 @@ __all__ = [
     "PlanVersion",
     "PlanView",
     "PoolView",
+    "PythonCheck",
     "Renewal",
     "Result",
     "Retries",
@@ -99,6 +106,7 @@ __all__ = [
     "TaskState",
     "TaskView",
     "Usage",
+    "WeakeningCheck",
     "When",
     "WorkerView",
     "check_kind",

@@ -9,10 +9,11 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, StrictBool, Tag
+from pydantic import Field
 
 from scheduler.model.agents import AgentSpec
-from scheduler.model.base import Frozen, Json
+from scheduler.model.base import Frozen
+from scheduler.model.checks import Check, ExitCheck, Millis
 
 FORMAT = 1
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
@@ -21,7 +22,6 @@ INTEGRATE = "_integrate"
 ACCEPTANCE = "_acceptance"
 
 TaskId = Annotated[str, Field(pattern=ID_PATTERN)]
-Millis = Annotated[int, Field(gt=0)]
 
 
 class When(StrEnum):
@@ -60,89 +60,6 @@ class Env(Frozen):
     pass_: Annotated[tuple[str, ...], Field(alias="pass")] = ()
     set: dict[str, str] = {}
     secrets: tuple[str, ...] = ()
-
-
-class RunCheck(Frozen):
-    """A shell command in the check tree; it accepts when it exits 0."""
-
-    run: Annotated[str, Field(min_length=1)]
-    timeout: Millis | None = None
-    env: dict[str, str] = {}
-
-
-class ExitCheck(Frozen):
-    """The agent's terminal event was seen, its exit code is 0, and its scope was kept."""
-
-    exit: Literal[True]
-
-
-class OutputsRule(Frozen):
-    """A JSON Schema (draft 2020-12) that the task's outputs must satisfy. The field is written `schema`."""
-
-    schema_: Annotated[dict[str, Json], Field(alias="schema")]
-
-
-class OutputsCheck(Frozen):
-    """The task's outputs match a schema."""
-
-    outputs: OutputsRule
-
-
-class FileRule(Frozen):
-    """A file of the result: it exists, and when asked is not empty or has this content."""
-
-    path: Annotated[str, Field(min_length=1)]
-    nonempty: StrictBool = False
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
-
-
-class FileCheck(Frozen):
-    """A file of the result."""
-
-    file: FileRule
-
-
-class DiffRule(Frozen):
-    """What the result's diff against its base must look like; `only` takes the patterns of a scope."""
-
-    nonempty: StrictBool = False
-    only: tuple[str, ...] | None = None
-
-
-class DiffCheck(Frozen):
-    """The result's diff against its base."""
-
-    diff: DiffRule
-
-
-CHECK_KINDS = ("run", "exit", "outputs", "file", "diff")
-
-
-_KIND_OF_MODEL: dict[type[object], str] = {
-    RunCheck: "run",
-    ExitCheck: "exit",
-    OutputsCheck: "outputs",
-    FileCheck: "file",
-    DiffCheck: "diff",
-}
-
-
-def check_kind(value: object) -> str | None:
-    """The kind of a check is the one key of its mapping that names a kind; None when there is not exactly one."""
-    if isinstance(value, dict):
-        found = [kind for kind in CHECK_KINDS if kind in value]
-        return found[0] if len(found) == 1 else None
-    return _KIND_OF_MODEL.get(type(value))
-
-
-Check = Annotated[
-    Annotated[RunCheck, Tag("run")]
-    | Annotated[ExitCheck, Tag("exit")]
-    | Annotated[OutputsCheck, Tag("outputs")]
-    | Annotated[FileCheck, Tag("file")]
-    | Annotated[DiffCheck, Tag("diff")],
-    Discriminator(check_kind),
-]
 
 
 class TaskSpec(Frozen):

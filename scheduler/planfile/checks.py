@@ -27,12 +27,45 @@ def check_checks(checks: object, path: Path, report: Report) -> None:
             _check_one(check, (*path, place), report)
 
 
+def check_bases(value: dict[str, object], report: Report) -> None:
+    """A check that compares with the result's base makes no sense in a plan without a repository."""
+    if "repo" in value:
+        return
+    for path, check in written_checks(value):
+        if "weakening" in check:
+            report.error(
+                (*path, "weakening"),
+                "weakening compares with the base, and this plan has no repo",
+                "add repo, or remove it",
+            )
+
+
+def written_checks(value: dict[str, object]) -> Iterator[tuple[Path, dict[str, object]]]:
+    """Place and mapping of every check of a file: of `acceptance`, of `defaults`, of each task."""
+    tasks = value.get("tasks")
+    owners: list[tuple[Path, object]] = [(("acceptance",), value.get("acceptance"))]
+    defaults = value.get("defaults")
+    if isinstance(defaults, dict):
+        owners.append((("defaults", "verify"), defaults.get("verify")))
+    for at, task in enumerate(tasks if isinstance(tasks, list) else ()):
+        if isinstance(task, dict) and "verify" in task:
+            owners.append((("tasks", at, "verify"), task["verify"]))
+    for path, checks in owners:
+        for place, check in enumerate(checks if isinstance(checks, list) else ()):
+            if isinstance(check, dict):
+                yield (*path, place), check
+
+
 def _check_one(check: dict[str, object], path: Path, report: Report) -> None:
-    if "run" in check:
+    if not {"run", "junit", "python"}.isdisjoint(check):
         check_nulls(check, path, "check run", report)
-        check_run(check["run"], (*path, "run"), report)
+        check_run(check.get("run"), (*path, "run"), report)
         env = check.get("env")
         check_names(env if isinstance(env, dict) else (), (*path, "env"), report)
+    if isinstance(check.get("junit"), str) and check["junit"]:
+        check_path(str(check["junit"]), (*path, "junit"), report)
+    if "with" in check:
+        _check_json(check["with"], (*path, "with"), report)
     outputs, file, diff = check.get("outputs"), check.get("file"), check.get("diff")
     if isinstance(outputs, dict):
         _check_schema(outputs.get("schema"), (*path, "outputs", "schema"), report)
@@ -40,8 +73,27 @@ def _check_one(check: dict[str, object], path: Path, report: Report) -> None:
         check_nulls(file, (*path, "file"), "file", report)
         if isinstance(file.get("path"), str) and file["path"]:
             check_path(file["path"], (*path, "file", "path"), report)
+    weakening = check.get("weakening")
+    if isinstance(weakening, dict):
+        _check_weakening(weakening, (*path, "weakening"), report)
     if isinstance(diff, dict):
         _check_diff(diff, (*path, "diff"), report)
+
+
+def _check_weakening(weakening: dict[str, object], path: Path, report: Report) -> None:
+    check_nulls(weakening, path, "weakening", report)
+    check_patterns(weakening.get("paths"), (*path, "paths"), report)
+    if weakening.get("paths") == []:
+        report.error((*path, "paths"), "an empty list looks at nothing", "leave paths out, or write a pattern")
+
+
+def _check_json(value: object, path: Path, report: Report) -> None:
+    if not isinstance(value, dict):
+        return
+    try:
+        canonical(value)
+    except ValueError as error:
+        report.error(path, f"cannot be kept as JSON: {error}", "use whole numbers up to 2^53 and valid text")
 
 
 def _check_diff(diff: dict[str, object], path: Path, report: Report) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from scheduler.model.plan import CHECK_KINDS
+from scheduler.model.checks import CHECK_KINDS
 from scheduler.planfile.kinds import EDGE_LISTS, kind_of
 from scheduler.planfile.later import LATER_AGENTS, LATER_CHECKS, LATER_ON_FAILURE, LATER_WHEN, later_remedy
 from scheduler.planfile.raw import AGENT_KINDS, FIELDS
@@ -26,12 +26,14 @@ _EXAMPLES = {
     "schema": "schema: {type: object}",
     "path": "path: a file",
     "fallback": "fallback: the id of a task",
+    "junit": "junit: report.xml",
 }
 _WORD = "write letters, digits, - and _ (at most 64), beginning with a letter or digit"
 _PATTERNS = {
     "id": _WORD,
     "name": _WORD,
     "call": 'write "package.module:function"',
+    "python": 'write "package.module:function", or the name of an entry point of dagward.verifiers',
     "sha256": "write 64 lower-case hexadecimal digits",
     "for_each": "write TASK.OUTPUT, such as survey.modules",
 }
@@ -89,9 +91,14 @@ def _wanted(what: str) -> Callable[[Misfit], None]:
             if not isinstance(found, dict):  # for a mapping its own errors say more
                 misfit.error(f"must be a task, not {describe(found)}", "write its id, or {task: ID}")
             return
+        if misfit.name == "weakening":
+            misfit.error(f"must be true, not {describe(found)}", "write weakening: true, or {paths: [...]}")
+            return
         remedy = ""
         if what == "a text" and isinstance(found, (bool, int, float)):
             remedy = f'put it in quotes: "{str(found).lower() if isinstance(found, bool) else found}"'
+        elif misfit.name == "junit":
+            remedy = 'write the path of the report, and its command beside it: junit: report.xml, run: "..."'
         elif what == "a list" and isinstance(found, str):
             remedy = f'write ["{clip(found)}"]'
         misfit.error(f"must be {what}, not {describe(found)}", remedy)

@@ -5,7 +5,7 @@ Must not know what is wrong with a value.
 
 from __future__ import annotations
 
-from scheduler.model.plan import CHECK_KINDS
+from scheduler.model.checks import check_kind
 from scheduler.planfile.report import value_at
 from scheduler.planfile.source import Path
 
@@ -44,8 +44,8 @@ def file_path(loc: tuple[int | str, ...]) -> Path:
 
 
 def _check_kind(check: object) -> str:
-    kinds = [kind for kind in CHECK_KINDS if isinstance(check, dict) and kind in check]
-    return f"check {kinds[0]}" if len(kinds) == 1 else "check"
+    kind = check_kind(check) if isinstance(check, dict) else None
+    return f"check {kind}" if kind else "check"
 
 
 def _is_union(path: list[int | str]) -> bool:

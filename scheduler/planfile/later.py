@@ -31,13 +31,12 @@ LATER: dict[str, dict[str, str]] = {
         "deploy": "remove it",
     },
     "retries": {"on": "remove it; the kind of failure decides"},
-    "check": {"prove": "remove it"},
     "agent": {"checklist": "remove it"},
 }
 """Kind of mapping -> field -> remedy."""
 
 LATER_AGENTS = ("codex", "claude", "acp", "llm", "human", "http", "plan")
-LATER_CHECKS = ("junit", "weakening", "human", "judge", "python")
+LATER_CHECKS = ("human", "judge")
 LATER_WHEN = ("integrated",)
 LATER_ON_FAILURE = ("replan",)
 

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from scheduler.errors import InvalidPlan, Problem, Problems
 from scheduler.model.plan import PlanSpec
 from scheduler.planfile.fallbacks import check_fallbacks
+from scheduler.planfile.lint import Lint, Which
 from scheduler.planfile.normal import normal_form
 from scheduler.planfile.params import resolve_params
 from scheduler.planfile.references import check_edges, check_ids, find_tasks
@@ -39,10 +40,13 @@ class Loaded:
     file: str
 
 
-def load(path: FilePath, *, params: Mapping[str, str] = _NOTHING, pools: Collection[str] = POOLS) -> Loaded:
+def load(
+    path: FilePath, *, params: Mapping[str, str] = _NOTHING, pools: Collection[str] = POOLS, lint: Which | None = None
+) -> Loaded:
     """Read and check a plan file. Raises InvalidPlan with every error, in the order of their lines.
 
-    params: values of `--param name=value`; pools: the names that this installation has.
+    params: values of `--param name=value`; pools: the names that this installation has; lint: with a way to find
+    programs, such as `shutil.which`, also warn of what will most likely go wrong.
     """
     file = str(path)
     try:
@@ -54,11 +58,16 @@ def load(path: FilePath, *, params: Mapping[str, str] = _NOTHING, pools: Collect
         raise _refused(file, "is a folder, not a plan file", "name the file in it") from None
     except OSError as error:
         raise _refused(file, f"cannot be read: {error.strerror}", "check the file and its permissions") from None
-    return load_text(text, file, params=params, pools=pools)
+    return load_text(text, file, params=params, pools=pools, lint=lint)
 
 
 def load_text(
-    text: bytes, file: str, *, params: Mapping[str, str] = _NOTHING, pools: Collection[str] = POOLS
+    text: bytes,
+    file: str,
+    *,
+    params: Mapping[str, str] = _NOTHING,
+    pools: Collection[str] = POOLS,
+    lint: Which | None = None,
 ) -> Loaded:
     """As `load`, for a text that is already here. `file` is only its name; one that ends in .json must be JSON."""
     with _without_gc():
@@ -69,6 +78,8 @@ def load_text(
         report = Report(source)
         try:
             spec = _check(source, report, params, pools)
+            if spec is not None and lint is not None and isinstance(source.value, dict):
+                Lint(report, lint).check(source.value, spec)
         except RecursionError:
             raise _refused(file, "the file is nested too deeply", "make it flatter") from None
     warnings = sort(report.warnings)

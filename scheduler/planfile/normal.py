@@ -8,24 +8,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scheduler.instances import plain_pattern
-from scheduler.model.plan import (
-    Approval,
+from scheduler.model.checks import (
     Check,
     DiffCheck,
     DiffRule,
-    Edge,
-    Env,
     ExitCheck,
     FileCheck,
+    JunitCheck,
     OutputsCheck,
     OutputsRule,
-    PlanSpec,
-    Retries,
+    PythonCheck,
     RunCheck,
-    Scope,
-    TaskSpec,
-    When,
+    WeakeningCheck,
+    WeakeningRule,
 )
+from scheduler.model.plan import Approval, Edge, Env, PlanSpec, Retries, Scope, TaskSpec, When
 from scheduler.planfile import raw
 from scheduler.planfile.references import Blockers
 
@@ -122,15 +119,26 @@ def _checks(written: Sequence[raw.FileCheck]) -> tuple[Check, ...]:
 
 
 def _check(check: raw.FileCheck) -> Check:
+    made: Check
     match check:
         case raw.FileRunCheck():
-            return RunCheck(run=check.run, timeout=check.timeout, env=check.env)
+            made = RunCheck(run=check.run, timeout=check.timeout, env=check.env, prove=check.prove)
+        case raw.FileJunitCheck():
+            made = JunitCheck.model_validate({name: getattr(check, name) for name in JunitCheck.model_fields})
+        case raw.FilePythonCheck():
+            made = PythonCheck.model_validate({name: getattr(check, name) for name in PythonCheck.model_fields})
+        case raw.FileWeakeningCheck():
+            made = WeakeningCheck(weakening=WeakeningRule(paths=_only(check.weakening.paths)))
         case raw.FileOutputsCheck():
-            return OutputsCheck(outputs=OutputsRule(schema_=check.outputs.schema_))
+            made = OutputsCheck(outputs=OutputsRule(schema_=check.outputs.schema_))
         case raw.FileFileCheck():
-            return FileCheck(file=check.file)
+            made = FileCheck(file=check.file)
         case raw.FileDiffCheck():
-            only = None if check.diff.only is None else _patterns(check.diff.only)
-            return DiffCheck(diff=DiffRule(nonempty=check.diff.nonempty, only=only))
+            made = DiffCheck(diff=DiffRule(nonempty=check.diff.nonempty, only=_only(check.diff.only)))
         case ExitCheck():
-            return check
+            made = check
+    return made
+
+
+def _only(written: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if written is None else _patterns(written)

@@ -12,8 +12,17 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 from pydantic_core import PydanticCustomError
 
 from scheduler.model.agents import CommandAgent, PythonAgent
-from scheduler.model.base import Frozen
-from scheduler.model.plan import DiffRule, Env, ExitCheck, FileRule, OutputsRule, TaskId, check_kind
+from scheduler.model.base import Frozen, Json
+from scheduler.model.checks import (
+    PLUGIN_PATTERN,
+    DiffRule,
+    ExitCheck,
+    FileRule,
+    OutputsRule,
+    WeakeningRule,
+    check_kind,
+)
+from scheduler.model.plan import Env, TaskId
 from scheduler.planfile.durations import PATTERN, BadDuration, parse_duration
 
 
@@ -80,6 +89,41 @@ class FileRunCheck(Written):
     run: Text
     timeout: Duration | None = None
     env: dict[str, str] = {}
+    prove: StrictBool = False
+
+
+class FileJunitCheck(Written):
+    """A test command and the path of the JUnit report that it writes. It accepts when the command exits 0, no test
+    failed, at least `min` tests ran, and not fewer than on the result's base."""
+
+    junit: Text
+    run: Text
+    min: Annotated[Count, Field(ge=1)] = 1
+    timeout: Duration | None = None
+    env: dict[str, str] = {}
+    prove: StrictBool = False
+
+
+class FilePythonCheck(Written):
+    """A function `package.module:function`, or an entry point of the group `dagward.verifiers`; `with` is for it."""
+
+    python: Annotated[str, Field(pattern=PLUGIN_PATTERN)]
+    with_: Annotated[dict[str, Json], Field(alias="with")] = {}
+    timeout: Duration | None = None
+    env: dict[str, str] = {}
+    prove: StrictBool = False
+
+
+def _true_is_empty(value: object) -> object:
+    return {} if value is True else value
+
+
+class FileWeakeningCheck(Written):
+    """No test or assertion of the base is deleted, skipped or loosened. `true`, or {paths: [...]} of a scope's form."""
+
+    weakening: Annotated[
+        WeakeningRule, BeforeValidator(_true_is_empty, json_schema_input_type=Literal[True] | WeakeningRule)
+    ]
 
 
 class FileOutputsRule(OutputsRule):
@@ -119,7 +163,10 @@ _CheckMapping = Annotated[
     | Annotated[ExitCheck, Tag("exit")]
     | Annotated[FileOutputsCheck, Tag("outputs")]
     | Annotated[FileFileCheck, Tag("file")]
-    | Annotated[FileDiffCheck, Tag("diff")],
+    | Annotated[FileDiffCheck, Tag("diff")]
+    | Annotated[FileJunitCheck, Tag("junit")]
+    | Annotated[FileWeakeningCheck, Tag("weakening")]
+    | Annotated[FilePythonCheck, Tag("python")],
     Discriminator(check_kind),
 ]
 FileCheck = Annotated[
@@ -216,9 +263,13 @@ _MODELS: dict[str, type[BaseModel]] = {
     "check outputs": FileOutputsCheck,
     "check file": FileFileCheck,
     "check diff": FileDiffCheck,
+    "check junit": FileJunitCheck,
+    "check weakening": FileWeakeningCheck,
+    "check python": FilePythonCheck,
     "outputs": FileOutputsRule,
     "file": FileRule,
     "diff": DiffRule,
+    "weakening": WeakeningRule,
 }
 FIELDS: dict[str, tuple[str, ...]] = {
     kind: tuple(info.alias or name for name, info in model.model_fields.items()) for kind, model in _MODELS.items()

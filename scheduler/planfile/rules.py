@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from scheduler.planfile.checks import check_checks
+from scheduler.planfile.checks import check_bases, check_checks
 from scheduler.planfile.durations import BadDuration, parse_duration
 from scheduler.planfile.patterns import check_patterns
 from scheduler.planfile.references import MANY, Tasks
@@ -33,6 +33,7 @@ class Rules:
         self._check_repo(value)
         self._check_scope(value.get("scope"), ("scope",), None)
         check_checks(value.get("acceptance"), ("acceptance",), self.report)
+        check_bases(value, self.report)
         defaults = value.get("defaults")
         shared = defaults if isinstance(defaults, dict) else {}
         self._check_common(shared, ("defaults",), "defaults")

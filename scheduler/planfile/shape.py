@@ -24,6 +24,7 @@ _NEVER_NULL = {
     "check run": ("timeout",),
     "file": ("sha256",),
     "diff": ("only",),
+    "weakening": ("paths",),
 }
 
 

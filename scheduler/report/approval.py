@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from scheduler.model import PlanView, RunCheck, Scope, TaskSpec
+from scheduler.model import Check, JunitCheck, PlanView, PythonCheck, RunCheck, Scope, TaskSpec
 from scheduler.model.agents import CommandAgent, PythonAgent
 from scheduler.model.plan import PlanSpec
 from scheduler.report.plain import clipped, plural, visible
@@ -34,8 +34,9 @@ def summary(plan: PlanView, spec: PlanSpec) -> list[str]:
     if len(spec.tasks) > MOST:
         lines.append(f"and {len(spec.tasks) - MOST} more tasks: dagward show {plan.plan} --all")
     for check in spec.acceptance:
-        if isinstance(check, RunCheck):
-            lines.append(f"acceptance runs: {visible(check.run.strip())}")
+        text = _started_by(check)
+        if text:
+            lines.append(f"acceptance runs: {visible(text.strip())}")
     return lines
 
 
@@ -47,8 +48,9 @@ def _task(task: TaskSpec, outer: Scope) -> list[str]:
     elif isinstance(task.agent, PythonAgent):
         lines += _indented("calls", task.agent.call)
     for check in task.verify:
-        if isinstance(check, RunCheck):
-            lines += _indented("check", check.run)
+        text = _started_by(check)
+        if text:
+            lines += _indented("check", text)
     if task.scope not in (outer, Scope()):
         lines.append(f"    scope: {_scope(task.scope)}")
     return lines
@@ -64,6 +66,13 @@ def _conditions(task: TaskSpec) -> list[tuple[str, str]]:
             f"calls {task.fallback}" if task.fallback else "goes on" if task.on_failure == "continue" else "",
         ),
     ]
+
+
+def _started_by(check: Check) -> str:
+    """The code of the plan's author that a check starts; empty when it starts none."""
+    if isinstance(check, RunCheck | JunitCheck):
+        return check.run
+    return f"python {check.python}" if isinstance(check, PythonCheck) else ""
 
 
 def _indented(word: str, text: str) -> list[str]:

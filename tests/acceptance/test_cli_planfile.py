@@ -120,3 +120,16 @@ def test_init_into_a_folder_that_is_not_there(call: Any) -> None:
     done = call("init", "nowhere/plan.yaml")
     assert done.code == 2
     assert "cannot write nowhere/plan.yaml" in done.err
+
+
+def test_lint_warns_before_work_starts(call: Any, tmp_path: Path) -> None:
+    text = GOOD.replace('a, agent: {use: command, run: "true"', 'a, agent: {use: command, run: "no-such-program-here"')
+    (tmp_path / "plan.yaml").write_text(text)
+    assert call("validate", "plan.yaml").err == ""
+    done = call("validate", "plan.yaml", "--lint")
+    assert done.code == 0
+    assert '"no-such-program-here" is not on PATH here; install it where the workers run' in done.err
+    assert "this check cannot fail: nothing in it can fail" in done.err
+    made = call("validate", "plan.yaml", "--lint", "--json").json()
+    assert made["valid"]
+    assert {each["remedy"] for each in made["warnings"]} >= {"install it where the workers run"}

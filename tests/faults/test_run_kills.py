@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+from collections.abc import Iterable
 
+import psutil
 import pytest
 
+from tests.conftest import wait_until
 from tests.run_kit import Place
 
 PLAN = """
@@ -26,12 +30,18 @@ tasks:
 """
 
 
+def kill(processes: Iterable[psutil.Process]) -> None:
+    """SIGKILL to each that still lives: the death of one may have ended another."""
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(signal.SIGKILL)
+
+
 @pytest.mark.parametrize("victim", ["workers", "guards", "daemons", "servers"])
 def test_t03_one_kind_is_killed_and_the_plan_completes(place: Place, victim: str) -> None:
     process = place.start("run", str(place.plan(PLAN)))
     place.appears("slow.ran")
-    for target in getattr(place, victim)():
-        target.send_signal(signal.SIGKILL)
+    kill(getattr(place, victim)())
     (place.folder / "go").touch()
     code, out = place.finish(process)
     assert code == 0, out
@@ -42,12 +52,9 @@ def test_t03_one_kind_is_killed_and_the_plan_completes(place: Place, victim: str
 def test_t03_worker_and_guard_killed_together_leave_no_agent_beside_the_next_attempt(place: Place) -> None:
     process = place.start("run", str(place.plan(PLAN)))
     place.appears("slow.ran")
+    wait_until(lambda: place.named(r"sleep 97"), "the agent's child")
     old = list(place.named(r"sleep 97"))
-    assert old
-    for target in [*place.guards(), *place.workers()]:
-        target.send_signal(signal.SIGKILL)
-    from tests.conftest import wait_until
-
+    kill([*place.guards(), *place.workers()])
     wait_until(lambda: place.lines("slow.ran") == 2, "the second attempt", 30)
     assert not any(p.is_running() and p.status() != "zombie" for p in old)
     (place.folder / "go").touch()
@@ -61,8 +68,7 @@ def test_t03_everything_killed_at_once_and_resumed(place: Place) -> None:
     process = place.start("run", str(plan))
     place.appears("slow.ran")
     process.send_signal(signal.SIGKILL)
-    for target in [*place.servers(), *place.daemons(), *place.guards(), *place.workers()]:
-        target.send_signal(signal.SIGKILL)
+    kill([*place.servers(), *place.daemons(), *place.guards(), *place.workers()])
     process.communicate()
     (place.folder / "go").touch()
     done = place.command("run", str(plan), "--resume")

@@ -202,8 +202,14 @@ def test_every_kind_has_a_title_for_people() -> None:
         "outputs": {"schema": {}},
         "file": {"path": "a"},
         "diff": {"nonempty": True, "only": ["src/**"]},
+        "junit": "r.xml",
+        "weakening": {"paths": ["tests/**"]},
+        "python": "tools.judge:fair",
     }
-    titles = {kind: title(CHECK.validate_python({kind: value})) for kind, value in checks.items()}
+    beside: dict[str, dict[str, Json]] = {"junit": {"run": "pytest"}}
+    titles = {
+        kind: title(CHECK.validate_python({kind: value, **beside.get(kind, {})})) for kind, value in checks.items()
+    }
     assert set(titles) == set(VERIFIERS)
     assert titles == {
         "run": "pytest -q ...",
@@ -211,4 +217,8 @@ def test_every_kind_has_a_title_for_people() -> None:
         "outputs": "outputs match the schema",
         "file": "file a",
         "diff": "diff not empty and only src/**",
+        "junit": "pytest (report r.xml)",
+        "weakening": "no test weakened in tests/**",
+        "python": "python tools.judge:fair",
     }
+    assert title(CHECK.validate_python({"weakening": {}})) == "no test weakened"

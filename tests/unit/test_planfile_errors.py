@@ -242,23 +242,55 @@ TASKS = [
 
 # One check of that task.
 VERIFY = [
-    ("^{}", "verify[0]: a check has one kind, this one has none; write one of run, exit, outputs, file, diff"),
+    (
+        "^{}",
+        "verify[0]: a check has one kind, this one has none; write one of run, exit, outputs, file, diff, junit, weakening, python",
+    ),
     ("^{run: x, exit: true}", "verify[0]: a check has one kind, this one has 2: run, exit; make one entry of each"),
     ("^foo", 'verify[0]: must be a check, not "foo"; write {run: "..."} or exit'),
     (
         "{^runn: x}",
-        'verify[0].runn: unknown check "runn"; did you mean "run"? known checks: run, exit, outputs, file, diff',
+        'verify[0].runn: unknown check "runn"; did you mean "run"? known checks: run, exit, outputs, file, diff, junit, weakening, python',
+    ),
+    ("^{junit: x}", 'verify[0].run: required field "run" is missing; add run: "a shell command"'),
+    (
+        "{run: x, junit: ^{path: y}}",
+        'verify[0].junit: must be a text, not a mapping; write the path of the report, and its command beside it: junit: report.xml, run: "..."',
+    ),
+    ("{run: x, junit: ^../r.xml}", 'verify[0].junit: "../r.xml" leaves the workspace; write it without ".."'),
+    ("{run: x, junit: y, min: ^0}", "verify[0].min: must be at least 1, not the number 0; write at least 1"),
+    (
+        "{run: x, junit: y, ^max: 1}",
+        'verify[0].max: unknown field "max"; known fields: junit, run, min, timeout, env, prove',
     ),
     (
-        "{^junit: x}",
-        'verify[0].junit: the check "junit" is not in this version; use one of run, exit, outputs, file, diff',
+        "{run: ^'x {{ item }}', junit: y}",
+        'verify[0].run: {{ item }} is not replaced in a command; write "$DAGWARD_ITEM"',
     ),
+    (
+        "^{run: x, junit: y, exit: true}",
+        "verify[0]: a check has one kind, this one has 3: run, exit, junit; make one entry of each",
+    ),
+    (
+        "{weakening: ^true}",
+        "verify[0].weakening: weakening compares with the base, and this plan has no repo; add repo, or remove it",
+    ),
+    (
+        "{python: ^'a b'}",
+        'verify[0].python: "a b" is not a valid python; write "package.module:function", or the name of an entry point of dagward.verifiers',
+    ),
+    ("{python: 'a:b', with: ^[1]}", "verify[0].with: must be a mapping, not a list"),
+    (
+        "{python: 'a:b', ^call: c}",
+        'verify[0].call: unknown field "call"; known fields: python, with, timeout, env, prove',
+    ),
+    ("{diff: {nonempty: true}, ^prove: true}", 'verify[0].prove: unknown field "prove"; known fields: diff'),
+    ("{run: x, prove: ^'yes'}", 'verify[0].prove: must be true or false, not "yes"'),
     (
         "{^judge: x}",
-        'verify[0].judge: the check "judge" is not in this version; use one of run, exit, outputs, file, diff',
+        'verify[0].judge: the check "judge" is not in this version; use one of run, exit, outputs, file, diff, junit, weakening, python',
     ),
-    ("{run: x, ^prove: true}", 'verify[0].prove: "prove" is not in this version; remove it'),
-    ("{run: x, ^shell: y}", 'verify[0].shell: unknown field "shell"; known fields: run, timeout, env'),
+    ("{run: x, ^shell: y}", 'verify[0].shell: unknown field "shell"; known fields: run, timeout, env, prove'),
     ("{run: ^''}", "verify[0].run: must not be empty; write something"),
     ("{run: x, timeout: ^10}", "verify[0].timeout: 10 has no unit; write 10s, or 20m, 2h"),
     ("{run: x, env: {^DAGWARD_A: b}}", "verify[0].env.DAGWARD_A: DAGWARD_A is set by dagward; choose another name"),
@@ -347,6 +379,21 @@ def test_error_in_a_task(task: str, expected: str) -> None:
 def test_error_in_a_check(check: str, expected: str) -> None:
     text, place = places(check, lambda part: plan(f"verify: [{part}]"), 5)
     assert errors(text) == [f"{place}: tasks.a.{expected}"]
+
+
+@pytest.mark.parametrize(
+    ("check", "expected"),
+    [
+        ("{weakening: ^false}", "weakening: must be true, not false; write weakening: true, or {paths: [...]}"),
+        ("{weakening: {^path: x}}", 'weakening.path: unknown field "path"; did you mean "paths"? known fields: paths'),
+        ("{weakening: {paths: ^[]}}", "weakening.paths: an empty list looks at nothing; leave paths out, or write a pattern"),
+        ("{weakening: {paths: [^'*.py']}}", 'weakening.paths[0]: "*.py" is not a scope pattern; write a path, "dir/**" for all below a folder, or "**" for everything'),
+        ("{weakening: {paths: ^null}}", "weakening.paths: has no value; give one, or remove the field"),
+    ],
+)  # fmt: skip
+def test_error_in_a_weakening_check(check: str, expected: str) -> None:
+    text, place = places(check, lambda part: plan(f"verify: [{part}]", "repo: ."), 5)
+    assert errors(text) == [f"{place}: tasks.a.verify[0].{expected}"]
 
 
 @pytest.mark.parametrize(("agent", "expected"), AGENTS, ids=[agent for agent, _ in AGENTS])

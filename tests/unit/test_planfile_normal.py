@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from scheduler.model.plan import Approval, DiffCheck, Edge, ExitCheck, PlanSpec, RunCheck, Scope, When
+from scheduler.model.checks import (
+    DiffCheck,
+    ExitCheck,
+    JunitCheck,
+    PythonCheck,
+    RunCheck,
+    WeakeningCheck,
+    WeakeningRule,
+)
+from scheduler.model.plan import Approval, Edge, PlanSpec, Scope, When
 from scheduler.planfile import BadDuration, format_duration, json_schema, load, parse_duration
 from scheduler.planfile.durations import LONGEST
 from scheduler.planfile.source import read
@@ -181,3 +190,23 @@ def test_zero_where_it_is_allowed() -> None:
     assert parse_duration("0s", zero=True) == 0
     assert format_duration(0) == "0ms"
     assert loaded(plan("retries: {backoff: 0s}")).spec.tasks[0].retries.backoff == 0
+
+
+def test_checks_that_can_fail_in_normal_form() -> None:
+    checks = """
+    - {run: x, prove: true}
+    - {junit: report.xml, run: pytest, timeout: 2m}
+    - {weakening: true}
+    - {weakening: {paths: [b/**, a]}}
+    - {python: no-prints, with: {depth: 2.5}, prove: true}
+    """
+    text = f"name: p\ngoal: g\nrepo: .\ntasks:\n- id: a\n  agent: {{use: command, run: x}}\n  verify:{checks}"
+    spec = loaded(text).spec
+    assert spec.tasks[0].verify == (
+        RunCheck(run="x", prove=True),
+        JunitCheck(junit="report.xml", run="pytest", timeout=120_000),
+        WeakeningCheck(weakening=WeakeningRule()),
+        WeakeningCheck(weakening=WeakeningRule(paths=("a", "b/**"))),
+        PythonCheck.model_validate({"python": "no-prints", "with": {"depth": 2.5}, "prove": True}),
+    )
+    assert PlanSpec.model_validate_json(spec.model_dump_json(by_alias=True)) == spec

@@ -12,8 +12,11 @@ from workers.plugins import CheckTree, Finding, Runner, Verifier
 from workers.verifiers.diff import DiffVerifier
 from workers.verifiers.exit import ExitVerifier
 from workers.verifiers.file import FileVerifier
+from workers.verifiers.junit import JunitVerifier
 from workers.verifiers.outputs import OutputsVerifier
+from workers.verifiers.python import PythonVerifier
 from workers.verifiers.run import RunVerifier
+from workers.verifiers.weakening import WeakeningVerifier
 
 VERIFIERS: Mapping[str, Verifier] = {
     "run": RunVerifier(),
@@ -21,6 +24,9 @@ VERIFIERS: Mapping[str, Verifier] = {
     "outputs": OutputsVerifier(),
     "file": FileVerifier(),
     "diff": DiffVerifier(),
+    "junit": JunitVerifier(),
+    "weakening": WeakeningVerifier(),
+    "python": PythonVerifier(),
 }
 
 

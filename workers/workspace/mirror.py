@@ -15,7 +15,7 @@ from pathlib import Path
 from scheduler.errors import Infrastructure
 from scheduler.git import Git, GitFailed, without_password
 from workers.workspace.beneath import remove_tree
-from workers.workspace.changes import Change
+from workers.workspace.changes import SYMLINK, Change
 
 BASES = "refs/bases"
 RESULTS = "refs/dagward"
@@ -78,6 +78,15 @@ class Mirror:
     def changes(self, base: str, commit: str) -> list[Change]:
         """Every path in which `commit` differs from `base`, in git's order; renames as deletion and addition."""
         return parse_raw(self.git.run(*DIFF, base, commit))
+
+    def read(self, commit: str, path: str) -> bytes | None:
+        """The content of a regular file of a commit, None when there is none at this path."""
+        listed = self.git.run("--literal-pathspecs", "ls-tree", "-z", commit, "--", path)
+        head, _, name = listed.rstrip(b"\0").partition(b"\t")
+        mode, kind, blob = [*head.split(), b"", b"", b""][:3]
+        if kind != b"blob" or mode == SYMLINK.encode() or os.fsdecode(name) != path:
+            return None
+        return self.git.run("cat-file", "blob", blob.decode())
 
     def _has_base(self, commit: str) -> bool:
         # The ref is written after the objects: a fetch that was killed half-way leaves none.

@@ -52,8 +52,11 @@ class SlotTaken(Infrastructure):
 
 
 class Slot:
-    """`<state>/trees/<name>/`: `work` for the agent, `check` for the checks. One process at a time; it holds a lock
-    until `close` or its end. A forked child shares it. `patience`: seconds to wait for one that is about to die."""
+    """`<state>/trees/<name>/`: `work` for the agent, `check` for the checks, `spare` for what they compare with.
+
+    One process at a time; it holds a lock until `close` or its end. A forked child shares it. `patience`: seconds to
+    wait for one that is about to die.
+    """
 
     def __init__(self, state: Path, name: str, patience: float = 5.0) -> None:
         if not _NAME.fullmatch(name):
@@ -62,6 +65,7 @@ class Slot:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.work_path = self.folder / "work"
         self.check_path = self.folder / "check"
+        self.spare_path = self.folder / "spare"
         self._lock = _lock(self.folder / "lock", name, patience)
 
     def work(self, mirror: Mirror, commit: str) -> Path:
@@ -74,6 +78,17 @@ class Slot:
         path = self._reset(mirror, self.check_path, tree, commit)
         listed = self.git(mirror, self.check_path).run("ls-files", "-z").split(b"\0")
         return Tree(path, tuple(name for name in listed if name))
+
+    def spare(self, mirror: Mirror, commit: str, protect: Sequence[str] = (), base: str | None = None) -> Path:
+        """Another clean tree, beside the check tree: of a base, or of a result that is to be broken on purpose."""
+        tree = protected_tree(mirror, commit, protect, base, self.folder / "protect.index")
+        return self._reset(mirror, self.spare_path, tree, commit)
+
+    def scratch_spare(self, snapshots: Snapshots, digest: str) -> Path:
+        """Another fresh copy of a snapshot."""
+        self._forget(self.spare_path)
+        snapshots.checkout(digest, empty_folder(self.spare_path))
+        return self.spare_path
 
     def scratch_work(self) -> Path:
         """An empty work folder for an attempt of a plan without a repository."""
