@@ -11,7 +11,9 @@ import random
 import select
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 import structlog
@@ -250,7 +252,7 @@ class Keeper:
         for one in renewal.held:
             self._settle(one, why, story or f"its process died (status {status})")
         for claim in self._unstarted():
-            self._quietly(lambda claim=claim: self.store.hand_back(claim, "", "the worker died", counted=True))
+            self._quietly(partial(self.store.hand_back, claim, "", "the worker died", counted=True))
 
     def _insist(self) -> Renewal:
         """A renewal, however long the server is away. A guard that is gone is replaced on the way."""
@@ -319,11 +321,11 @@ class Keeper:
                 lambda: self.store.fail(claim, one.token, failure, again=again, jitter=random.random())  # noqa: S311
             )
 
-    def _quietly(self, call: object) -> None:
+    def _quietly(self, call: Callable[[], object]) -> None:
         """A settlement that must be told to the server, however long it takes, and may be refused as stale."""
         while True:
             try:
-                call()  # type: ignore[operator]
+                call()
             except (RedisError, OSError):
                 self.renew(None)
                 time.sleep(0.2)
