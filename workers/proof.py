@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from scheduler.instances import split_instance
 from scheduler.model import Check, FailureClass, JunitCheck, PythonCheck, Result, RunCheck
 from workers.facts import Facts
 from workers.plugins import CheckTree, Finding, Verifier
@@ -37,8 +38,8 @@ def proved(work: Work, trial: Trial, finding: Finding) -> Finding:
     """The finding of a check that accepted, with its proof; or a configuration failure in its place."""
     attempt = work.attempt
     facts = Facts.of(work.desk.settings.state_dir, attempt.plan)
-    template = attempt.task.id.partition(".")[0]  # instances of one template share their checks and their proof
-    name = f"proof {template} {trial.check.model_dump_json(by_alias=True)}"
+    instance = split_instance(attempt.task.id)  # instances of one template share their checks and their proof
+    name = f"proof {instance[0] if instance else attempt.task.id} {trial.check.model_dump_json(by_alias=True)}"
     known = facts.recall(name)
     if isinstance(known, str):
         return replace(finding, reason=f"{finding.reason}; {known}")

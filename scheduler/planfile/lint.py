@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scheduler.graph import from_spec
 from scheduler.model.checks import Check, OutputsCheck, PythonCheck
-from scheduler.model.plan import PlanSpec
+from scheduler.model.plan import PlanSpec, TaskSpec
 from scheduler.planfile.checks import written_checks
 from scheduler.planfile.overlap import Overlap, overlaps
 from scheduler.planfile.references import MANY
@@ -86,27 +86,31 @@ class Lint:
 
     def _check_outputs(self, value: dict[str, object], spec: PlanSpec) -> None:
         checked = {task.id for task in spec.tasks if any(map(_looks_at_outputs, task.verify))}
-        known = {task.id for task in spec.tasks}
+        unchecked = {task.id for task in spec.tasks} - checked
         tasks = value.get("tasks")
         for at, task in enumerate(tasks if isinstance(tasks, list) else ()):
-            prompt = task.get("prompt") if isinstance(task, dict) else None
-            reads = {one or two for one, two in _READS.findall(prompt)} if isinstance(prompt, str) else set()
-            for name in sorted((reads & known) - checked):
-                message = f'the prompt reads outputs of "{name}", which no check looks at'
-                self.report.warn(("tasks", at, "prompt"), message, f"add an outputs check to {name}")
+            for key, name in _reads(task) if isinstance(task, dict) else ():
+                if name in unchecked:
+                    message = f'this reads outputs of "{name}", which no check looks at'
+                    self.report.warn(("tasks", at, key), message, f"add an outputs check to {name}")
 
     def _check_overlaps(self, spec: PlanSpec) -> None:
         place = {task.id: at for at, task in enumerate(spec.tasks)}
         own = [task for task in spec.tasks if task.scope.write != spec.scope.write]
         free = [task.id for task in spec.tasks if task.scope.write == spec.scope.write]
         graph = from_spec(spec)
-        found = list(overlaps(graph, {task.id: task.scope.write for task in own}, MANY + 1))
+        called = {(task.id, task.fallback) for task in spec.tasks}
+        met = overlaps(graph, {task.id: task.scope.write for task in own}, 2 * MANY)
+        # A fallback runs only after the task that it stands in for has failed.
+        found = [each for each in met if not {(each.one, each.two), (each.two, each.one)} & called]
         for each in found[:MANY]:
             self._warn_overlap(each, place)
         if len(found) > MANY:
             self.report.warn(
                 ("tasks",), f"more than {MANY} pairs of tasks may write the same files", "narrow scope.write"
             )
+        for task in own:
+            self._warn_template(task, place)
         self._warn_unscoped(list(overlaps(graph, dict.fromkeys(free, spec.scope.write), 1)), place)
 
     def _warn_overlap(self, each: Overlap, place: Mapping[str, int]) -> None:
@@ -114,11 +118,29 @@ class Lint:
         path: Path = ("tasks", place[each.two], "scope", "write")
         self.report.warn(path, message, "narrow one of them, or order them with blocked_by")
 
+    def _warn_template(self, task: TaskSpec, place: Mapping[str, int]) -> None:
+        shared = next((each for each in task.scope.write if "{{" not in each), None)
+        if task.for_each is not None and shared is not None:
+            message = f"all instances of {task.id} may write {shared}"
+            path: Path = ("tasks", place[task.id], "scope", "write")
+            self.report.warn(path, message, "name {{ item }} in it")
+
     def _warn_unscoped(self, found: Sequence[Overlap], place: Mapping[str, int]) -> None:
         if found:
             first = found[0]
             message = f"no edge orders {first.one} and {first.two}, and neither has a scope.write of its own"
             self.report.warn(("tasks", place[first.two]), message, "add scope: {write: [...]} to tasks without an edge")
+
+
+def _reads(task: dict[str, object]) -> Iterator[tuple[str, str]]:
+    """Field and task for all outputs that a task is made from, each once."""
+    source = task.get("for_each")
+    if isinstance(source, str):
+        yield "for_each", source.partition(".")[0]
+    for key in ("prompt", "if"):
+        text = task.get(key)
+        for name in sorted({one or two for one, two in _READS.findall(text)} if isinstance(text, str) else ()):
+            yield key, name
 
 
 def _looks_at_outputs(check: Check) -> bool:

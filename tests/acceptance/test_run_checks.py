@@ -67,7 +67,28 @@ def test_an_honest_result_passes_and_its_checks_are_seen_to_refuse(place: Place)
     )
     assert found["one", 1]["reason"] == "nothing weakened in 0 changed files of tests"
     assert found["one", 2]["reason"] == "1 changed modules have the interface of their base"
-    # one: result, base, broken; two: result and its own base; acceptance: result; the plan's base is remembered.
+    # one: result, base, broken; two: result, base; acceptance: result, base.
+    assert place.lines("seen") == 7
+
+
+def test_instances_share_a_proof_and_each_runs_its_base_once(place: Place) -> None:
+    repository(place)
+    append = """run: 'echo "# $DAGWARD_ITEM" >> "pkg/$DAGWARD_ITEM.py"; test -n "$DAGWARD_EVIDENCE" || printf "def" >> pkg/__init__.py'"""
+    tasks = f"""
+  - id: list
+    agent: {{use: command, run: "echo '{{\\"names\\": [\\"a\\", \\"b\\"]}}' > $DAGWARD_OUTPUTS"}}
+  - id: each
+    for_each: list.names
+    agent: {{use: command, {append}}}
+    retries: {{max: 1, backoff: 0s}}
+    verify: [{JUNIT}, {{run: "python -m compileall -q pkg", prove: true}}]
+"""
+    code, out = run(place, tasks, "concurrency: 1\n")
+    assert code == 0, out
+    found = evidence(place)
+    assert found["each.0", 1]["reason"] == "exit code 0; proved: it refuses pkg/a.py broken on purpose"
+    assert found["each.1", 1]["reason"] == "exit code 0; proved before: it refuses pkg/a.py broken on purpose"
+    # Each instance: refused, accepted, and its base once: what runs may depend on the item.
     assert place.lines("seen") == 6
 
 

@@ -60,6 +60,7 @@ class Scene:
         for name in ("tree", "base", "logs"):
             (folder / name).mkdir()
         self.baseline: FolderBaseline | None = None
+        self.task = "t"
 
     def write(self, files: dict[str, str], where: str = "tree") -> Scene:
         for name, text in files.items():
@@ -86,7 +87,7 @@ class Scene:
             folder=self.folder / "logs",
             env={"PATH": "/usr/bin:/bin", "DAGWARD_PLAN": "p-1", "DAGWARD_TASK": "t"},
             base="b",
-            task="t",
+            task=self.task,
             attempt=1,
             redact=Redactor(["hunter2"]),
             changed=changed,
@@ -108,6 +109,9 @@ def test_junit_counts_tests_and_compares_with_the_base_once(scene: Scene) -> Non
         found = scene.judge(JUNIT)
         assert (found.accepted, found.reason) == (True, "3 tests passed, 2 at base")
     assert scene.baseline.runs == 1
+    scene.task = "another"
+    assert scene.judge(JUNIT).accepted
+    assert scene.baseline.runs == 2
 
 
 def test_junit_refuses_fewer_tests_than_at_base_and_names_them(scene: Scene) -> None:

@@ -139,7 +139,7 @@ def test_warns_of_a_missing_acceptance_and_of_outputs_that_nobody_checks() -> No
     """
     assert lint(text) == [
         'p:6:1: tasks: no acceptance: nothing is checked on the results put together; add acceptance: [{run: "..."}]',
-        'p:12:11: tasks.c.prompt: the prompt reads outputs of "a", which no check looks at; add an outputs check to a',
+        'p:12:11: tasks.c.prompt: this reads outputs of "a", which no check looks at; add an outputs check to a',
     ]
 
 
@@ -169,3 +169,17 @@ def test_writes() -> None:
     assert list(writes("black .; python -m isort . && git commit -m x")) == ["black", "isort", "git commit"]
     assert list(writes("black --check .; sed -n 1p x; git diff --exit-code")) == []
     assert list(writes("sed -i.bak s/a/b/ x")) == ["sed -i.bak"]
+
+
+def test_lint_knows_instances_conditions_and_fallbacks() -> None:
+    text = tasks(
+        "id: list",
+        "id: each, for_each: list.names, scope: {write: ['src/{{ item }}/**', log.txt]}",
+        "id: last, blocked_by: [list], if: outputs.list.ready, scope: {write: [docs/**]}, on_failure: {fallback: other}",
+        "id: other, blocked_by: [list], scope: {write: [docs/**]}",
+    )
+    assert [line.partition(": ")[2] for line in lint(text)] == [
+        'tasks.each.for_each: this reads outputs of "list", which no check looks at; add an outputs check to list',
+        "tasks.each.scope.write: all instances of each may write log.txt; name {{ item }} in it",
+        'tasks.last.if: this reads outputs of "list", which no check looks at; add an outputs check to list',
+    ]

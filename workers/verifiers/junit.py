@@ -103,7 +103,8 @@ def _base(rule: JunitCheck, tree: CheckTree, runner: Runner) -> Base | Finding |
     """What ran on the base, from memory or by running it; a Finding when that could not be done."""
     if tree.baseline is None:
         return None
-    name = f"junit {tree.baseline.commit} {rule.model_dump_json(exclude={'prove', 'min'})}"
+    # By task: the same text runs other tests where it reads $DAGWARD_TASK, $DAGWARD_ITEM or the task's own `env`.
+    name = f"junit {tree.baseline.commit} {tree.task} {rule.model_dump_json(exclude={'prove', 'min'})}"
     known = tree.baseline.recall(name)
     if isinstance(known, dict):
         return _recalled(known)
