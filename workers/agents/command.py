@@ -36,7 +36,7 @@ def outcome_of(ended: Ended) -> Outcome:
     """The outcome of a program whose only event is its end."""
     stopped = {
         "spawn": (ended.message, FailureClass.CONFIGURATION),
-        "timeout": (f"stopped at its time limit; it was gone after {ended.duration / 1000:.1f} s", FailureClass.TIMEOUT),
+        "timeout": (f"stopped at its time limit; gone after {ended.duration / 1000:.1f} s", FailureClass.TIMEOUT),
         "stall": ("no output for too long", FailureClass.STALL),
     }
     if ended.reason in stopped:
