@@ -25,6 +25,7 @@ from scheduler.store import Store, Views, connect, open_store, preflight, rq_con
 log = structlog.get_logger()
 
 STAGING_TTL = 3_600_000
+STOP_SECONDS = 5
 
 
 def own_package() -> None:
@@ -223,8 +224,13 @@ def open_daemon(settings: Settings, only: str = "") -> Daemon:
 def serve(settings: Settings, only: str = "") -> None:
     """Run one daemon in this process until SIGTERM or SIGINT."""
     daemon = open_daemon(settings, only)
+
+    def on_signal(*_: object) -> None:
+        signal.alarm(STOP_SECONDS)  # a server that is away must not keep a daemon, which holds nothing
+        daemon.stop()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, daemon.stop)
+        signal.signal(number, on_signal)
     log.info("daemon.started", plan=only or None, store=settings.store_config().public_url)
     daemon.run()
     log.info("daemon.stopped")

@@ -15,7 +15,7 @@ from types import FrameType
 import structlog
 from redis.exceptions import RedisError
 from rq import Queue, Worker
-from rq.exceptions import DequeueTimeout
+from rq.exceptions import DequeueTimeout, StopRequested
 from rq.executions import Execution
 from rq.job import Job
 from rq.serializers import JSONSerializer
@@ -29,7 +29,7 @@ from scheduler.store import Store, StoreConfig, connect, open_store, preflight, 
 from workers import run, sweep
 from workers.desk import DRAIN, HAND_BACK, WORK, Desk, Flag, Line
 from workers.renewal import Keeper
-from workers.tree import Guard
+from workers.tree import Guard, kill_descendants
 from workers.workspace import free_slot
 
 log = structlog.get_logger()
@@ -64,6 +64,14 @@ class AttemptWorker(Worker):
     def unsubscribe(self) -> None:
         """Nothing was subscribed."""
 
+    def register_death(self) -> None:
+        """As RQ, but a server that is gone is not waited for."""
+        try:
+            self.keeper.store.now()
+        except (RedisError, OSError):
+            return
+        super().register_death()  # type: ignore[no-untyped-call]
+
     def run_maintenance_tasks(self) -> None:
         """RQ's registries decide nothing here."""
 
@@ -89,6 +97,7 @@ class AttemptWorker(Worker):
                 self.beaten = time.monotonic()
                 self.heartbeat()
             try:
+                _waiting.append(True)
                 found = self.queue_class.dequeue_any(
                     self._ordered_queues,
                     wait,  # type: ignore[arg-type]  # BLMOVE takes fractions of a second
@@ -99,6 +108,8 @@ class AttemptWorker(Worker):
                 )
             except DequeueTimeout:
                 continue
+            finally:
+                _waiting.clear()
             if found is not None:
                 job, queue = found
                 job.redis_server_version = self.get_redis_server_version()  # type: ignore[no-untyped-call]
@@ -152,11 +163,18 @@ class AttemptWorker(Worker):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
+_waiting: list[bool] = []
+"""Not empty while an idle worker waits for a job, which is also where it would wait for a server that is gone."""
+
+
 def listen_to_signals(flag: Flag) -> None:
-    """Raise the flag; the loops look at it. Nothing is sent from a signal handler."""
+    """Raise the flag; the loops look at it, and an idle wait ends. Nothing is sent from a signal handler."""
 
     def on_signal(number: int, _: FrameType | None) -> None:
         flag.set(HAND_BACK if number == signal.SIGINT or flag.value >= DRAIN else DRAIN)
+        if _waiting:
+            _waiting.clear()
+            raise StopRequested  # a job popped at this very moment goes back at its dispatch deadline
 
     signal.signal(signal.SIGTERM, on_signal)
     signal.signal(signal.SIGINT, on_signal)
@@ -216,7 +234,7 @@ def serve(settings: Settings, *, pool: str, name: str, plan: str = "") -> int:
     try:
         worker.work(logging_level="WARNING")
     finally:
-        _leave(desk, store)
+        _leave(desk, keeper.store)
     return 0
 
 
@@ -234,12 +252,16 @@ def sweep_host(settings: Settings, store: Store) -> None:
 
 
 def _leave(desk: Desk, store: Store) -> None:
-    """Clean end: the guard proves everything gone, the session ends with nothing held."""
+    """Clean end: the guard proves everything gone, the session ends with nothing held.
+
+    `store` is impatient: without a server the session stays written down, and what starts here next sweeps it.
+    """
     desk.guard.quit()
+    kill_descendants()
     try:
         store.present(desk.session, "draining")
         store.recover(desk.session, "", swept=True)
-    except RedisError as error:
+    except (RedisError, OSError) as error:
         log.warning("session.left_open", reason=str(error)[:200])
         return
     sweep.unregister(desk.settings.state_dir, desk.session)

@@ -107,6 +107,8 @@ class Keeper:
                         self._end_horse(horse, FailureClass.LOST)
                     self._check_guard(late)
                 self._enforce(horse)
+                if self._forsaken():
+                    self._end_horse(horse, None)
                 if self._wait(pidfd, min(due, now + 0.25)):
                     break
         except GuardGone:
@@ -264,7 +266,17 @@ class Keeper:
                 continue
             if renewal is not None:
                 return renewal
+            self._give_up()
             time.sleep(min(0.2, self.every))
+
+    def _forsaken(self) -> bool:
+        """Asked to stop, and without a server for two leases."""
+        return self.desk.flag.value != WORK and time.monotonic() - self.confirmed > 2 * self.lease
+
+    def _give_up(self) -> None:
+        """A worker that was asked to stop does not wait for a server that is gone: what starts here next sweeps it."""
+        if self._forsaken():
+            raise errors.StoreUnavailable("the server did not come back before this worker had to end")
 
     def _unstarted(self) -> tuple[Claim, ...]:
         try:
@@ -328,6 +340,7 @@ class Keeper:
                 call()
             except (RedisError, OSError):
                 self.renew(None)
+                self._give_up()
                 time.sleep(0.2)
                 continue
             except errors.Refusal as error:

@@ -75,3 +75,19 @@ def test_t03_everything_killed_at_once_and_resumed(place: Place) -> None:
     assert done.returncode == 0, done.stderr
     assert place.lines("quick.ran") == 1
     place.nothing_left()
+
+
+def test_t03_run_and_server_killed_leave_no_worker_waiting(place: Place) -> None:
+    """Workers end with their supervisor even when the server is gone too; the next run sweeps what they left open."""
+    plan = place.plan(PLAN)
+    process = place.start("run", str(plan))
+    place.appears("slow.ran")
+    process.send_signal(signal.SIGKILL)
+    kill(place.servers())
+    process.communicate()
+    wait_until(lambda: not place.processes(), "every process to end without a server", 30)
+    (place.folder / "go").touch()
+    done = place.command("run", str(plan), "--resume")
+    assert done.returncode == 0, done.stderr
+    assert place.lines("quick.ran") == 1
+    place.nothing_left()
