@@ -9,7 +9,7 @@ from typing import Literal
 
 from scheduler.model.base import Frozen, Json
 from scheduler.model.plan import PlanSpec, Scope, TaskSpec
-from scheduler.model.states import FailureClass, Integration, PlanState, TaskState
+from scheduler.model.states import FailureClass, PlanState, TaskState
 
 
 class PlanVersion(Frozen):
@@ -233,7 +233,6 @@ class TaskView(Frozen):
     failure: Failure | None = None
     cause: str = ""
     result: str = ""
-    integration: Integration = Integration.NONE
     checks: int = 0
     handed_back: int = 0
 

@@ -96,10 +96,3 @@ class FailureClass(StrEnum):
     CONFIGURATION = "configuration"
     INFRASTRUCTURE = "infrastructure"
     INSTANCES = "instances"
-
-
-class Integration(StrEnum):
-    """A field of a completed task: where its commit stands against the plan's branch."""
-
-    NONE = "none"
-    MERGED = "merged"

@@ -16,7 +16,6 @@ from scheduler.model import (
     EventView,
     Evidence,
     Failure,
-    Integration,
     Json,
     PlanState,
     PlanVersion,
@@ -380,7 +379,6 @@ def _task_view(task: str, row: Row, title: str, failure: Failure | None) -> Task
         failure=None if done else failure,
         cause=row.get("cause", ""),
         result=row.get("res", ""),
-        integration=Integration.NONE,
         checks=int(row["ck"]),
         handed_back=int(row.get("hb", 0)),
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from pathlib import Path
 
 import pytest
 from rq import Queue
+from rq.exceptions import DeserializationError
 from rq.job import Job
 from rq.serializers import JSONSerializer
 
@@ -66,9 +66,8 @@ def test_t24_a_forged_job_runs_nothing(dispatch: RqDispatch, tmp_path: Path, att
     assert read.success_callback is None
     assert read.failure_callback is None
     assert read.stopped_callback is None
-    with pytest.raises((ForbiddenJob, json.JSONDecodeError, UnicodeDecodeError, ValueError, Exception)) as caught:
+    with pytest.raises(DeserializationError if attack == "pickle" else ForbiddenJob):
         read.perform()
-    assert not isinstance(caught.value, AssertionError)
     assert not witness.exists()
 
 

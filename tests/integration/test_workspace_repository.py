@@ -116,6 +116,7 @@ def test_git_of_the_outside_has_no_say(repo: Repo, tmp_path: Path, monkeypatch: 
     assert resolve(".", "HEAD", repo.path).commit == Git(cwd=repo.path).text("rev-parse", "HEAD")
 
 
+# Another user cannot be had otherwise: chown to one needs root, and everyone else meets the refusal by hand.
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_a_repository_of_another_user(repo: Repo) -> None:
     for path in (repo.path, repo.path / ".git"):

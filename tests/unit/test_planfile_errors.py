@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.errors import InvalidPlan
-from scheduler.planfile import load
+from scheduler.planfile import load, load_text
 from tests.planfile_kit import errors, loaded, plan
 
 WORD = "write letters, digits, - and _ (at most 64), beginning with a letter or digit"
@@ -591,3 +591,38 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 def test_count_is_in_the_message_of_the_exception() -> None:
     with pytest.raises(InvalidPlan, match=r"^plan\.yaml: 2 errors$"):
         loaded(plan("pool: x, title: 3"))
+
+
+SIX = """\
+name: p
+goal: "no, on and 12:30 are texts"
+params: {a: no, b: on, c: 12:30}
+defaults: &shared
+  agent: &agent {use: command, run: x}
+tasks:
+  - id: a
+    agent: {use: command, run: "echo {{ params.a }}"}
+  - {id: b, agent: *agent, blocked_by: [nowhere]}
+  - {id: c, agent: *agent, timeout: 20}
+  - {id: c, agent: *agent}
+  - {id: d, agent: *agent, pool: gpu}
+  - {id: e, agent: *agent, blocks: [e]}
+"""
+SIX_PLACES = ["8:32", "9:41", "10:37", "11:10", "12:34", "13:37"]  # counted in the text itself
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        SIX.encode(),
+        SIX.replace("\n", "\r\n").encode(),
+        b"\xef\xbb\xbf" + SIX.encode(),
+        b"\xef\xbb\xbf" + SIX.replace("\n", "\r\n").encode(),
+        SIX.replace("name: p", "name: p\t# a tab before a comment").replace("use: command", "use:\tcommand").encode(),
+    ],
+    ids=["lf", "crlf", "bom", "bom+crlf", "tabs"],
+)
+def test_six_errors_are_six_with_the_right_lines_however_the_file_is_written(written: bytes) -> None:
+    with pytest.raises(InvalidPlan) as caught:
+        load_text(written, "plan.yaml")
+    assert [f"{each.line}:{each.column}" for each in caught.value.problems.errors] == SIX_PLACES
